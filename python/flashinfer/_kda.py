@@ -24,9 +24,10 @@ class KDAPrefillPlanCache:
 def _check_tokens(function, q, k, v, g, beta):
     import torch
 
-    for name, x in (("q", q), ("k", k), ("v", v), ("g", g), ("beta", beta)):
-        if x.dtype != torch.bfloat16:
-            raise TypeError(f"{function}: {name} is {x.dtype}, but must be bfloat16")
+    tensors = (("q", q), ("k", k), ("v", v), ("g", g), ("beta", beta))
+    for name, x in tensors:
+        if x.dtype != torch.bfloat16 and any(y.dtype != torch.float32 for _, y in tensors):
+            raise TypeError(f"{function}: {name} is {x.dtype}, but must be bfloat16 (or q, k, v, g and beta all float32)")
     if q.dim() != 4 or v.dim() != 4:
         raise ValueError(f"{function}: q and v have shapes {tuple(q.shape)} and {tuple(v.shape)}, but must be [batch, tokens, heads, width]")
     batch, tokens, heads, width = q.shape
@@ -66,31 +67,41 @@ def _draft_slots(function, indices, num_spec_tokens, num_accepted_tokens, starts
     return indices.gather(1, column[:, None])[:, 0].contiguous(), after
 
 
-def _checkpoints(function, every, states, cu_starts, starts, tokens, initial, slots):
-    """Writes the rows of the initial states; the row of `states` for the state after each token."""
+def _checkpoints(function, every, states, cu_starts, indices, starts, tokens, initial, slots):
+    """The row of `states` for the state after each token, and (row, initial state or None) of those that begin with the initial states."""
     import torch
 
     if every % 16 or every < 0:
         raise ValueError(f"{function}: checkpoint_every_n_tokens is {every}, but must be a multiple of 32 (or 16)")
     if states is None or cu_starts is None:
         raise ValueError(f"{function}: state_checkpoints and checkpoint_cu_starts must both be provided with checkpoint_every_n_tokens")
-    first, after = cu_starts.tolist(), torch.full((tokens,), -1, dtype=torch.int64)
-    needed = max((first[i] + -(-(e - b) // every) for i, (b, e) in enumerate(zip(starts.tolist(), starts.tolist()[1:]))), default=0)
-    if needed > states.shape[0]:
-        raise ValueError(f"{function}: state_checkpoints has {states.shape[0]} rows, but the checkpoints need {needed}")
-    for i, (begin, end) in enumerate(zip(starts.tolist(), starts.tolist()[1:])):
-        if begin == end:
-            continue
-        slot = i if slots is None else int(slots[i])
-        states[first[i]] = 0 if initial is None or slot < 0 else initial[slot].to(states.dtype)
-        for j in range(1, -(-(end - begin) // every)):
-            after[begin + j * every - 1] = first[i] + j
-    return after
+    if initial is not None and states.dtype != initial.dtype:
+        raise ValueError(f"{function}: state_checkpoints is {states.dtype}, but must have the dtype of initial_state, {initial.dtype}")
+    first, spans = cu_starts.tolist(), list(zip(starts.tolist(), starts.tolist()[1:]))
+    if len(first) != len(spans) + 1:
+        raise ValueError(f"{function}: checkpoint_cu_starts has {len(first)} elements, but must have {len(spans) + 1}")
+    skipped = 0 if indices is None else 1  # with indices, there is no row for the initial state
+    counts = [(e - b) // every if skipped else -(-(e - b) // every) for b, e in spans]
+    rows, what = (states.shape[0], "state_checkpoints") if indices is None else (indices.numel(), "checkpoint_state_indices")
+    needed = max((first[i] + count for i, count in enumerate(counts)), default=0)
+    if needed > rows or min(first, default=0) < 0:
+        raise ValueError(f"{function}: {what} has {rows} rows, but the checkpoints of checkpoint_cu_starts go from {min(first)} to {needed}")
+    to = list(range(rows)) if indices is None else indices.tolist()
+    if any(row >= states.shape[0] for row in to):
+        raise ValueError(f"{function}: checkpoint_state_indices has {max(to)}, but state_checkpoints has {states.shape[0]} rows")
+    after, begins = torch.full((tokens,), -1, dtype=torch.int64), []
+    for i, ((begin, _), count) in enumerate(zip(spans, counts)):
+        if count and not skipped:
+            slot = i if slots is None else int(slots[i])
+            begins.append((first[i], None if initial is None or slot < 0 else initial[slot].clone()))
+        for j in range(1 - skipped, count):
+            after[begin + (j + skipped) * every - 1] = to[first[i] + j]
+    return after, begins
 
 
 def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, l2norm, use_gate, lower_bound, cu_seqlens,
          ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, source, source_indices, beta_is_logit, disable_state_update,
-         caches, several_tokens, checkpoints=(0, None, None)):
+         caches, several_tokens, checkpoints=(0, None, None, None)):
     import torch
 
     from . import kda
@@ -116,13 +127,14 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
         if count and int(starts.diff().max()) > _MAX_VERIFY:
             raise ValueError(f"{function}: a sequence has {int(starts.diff().max())} tokens, but with disable_state_update at most {_MAX_VERIFY}")
     if any(c is not None for c in caches):
-        raise NotImplementedError(f"{function}: correction_cache and kg_cache are not implemented")
+        if any(c is None for c in caches) or not disable_state_update or initial_state is None:
+            raise ValueError(f"{function}: correction_cache and kg_cache must be given together, with initial_state and disable_state_update")
     if cu_seqlens is None and ssm_state_indices is None and initial_state is not None and not initial_state.is_contiguous():
         raise ValueError(f"{function}: initial_state has strides {initial_state.stride()}, but must be contiguous without ssm_state_indices")
     if initial_state is None and (output_final_state or source is not None):
-        initial_state = torch.zeros(count, v.shape[2], width, width, dtype=torch.bfloat16 if source is None else source.dtype)
+        initial_state = torch.zeros(count, v.shape[2], width, width, dtype=q.dtype if source is None else source.dtype)
     read = ssm_state_indices
-    after, states = None, None
+    after, states, begins = None, None, ()
     if num_spec_tokens is not None:
         read, after = _draft_slots(function, ssm_state_indices, num_spec_tokens, num_accepted_tokens, starts, total)
     write = read
@@ -130,10 +142,8 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
         write = read if read is not None else torch.arange(count)
         read = source_indices
     if checkpoints[0]:
-        every, states, cu_starts = checkpoints
-        after = _checkpoints(function, every, states, cu_starts, starts, total, source if source is not None else initial_state, read)
-        if initial_state is not None and states.dtype != initial_state.dtype:
-            raise ValueError(f"{function}: state_checkpoints is {states.dtype}, but must have the dtype of initial_state, {initial_state.dtype}")
+        every, states, cu_starts, indices = checkpoints
+        after, begins = _checkpoints(function, every, states, cu_starts, indices, starts, total, source if source is not None else initial_state, read)
     flat = lambda x: x.flatten(0, 1)
     out = torch.empty_like(v) if output is None else output
     if tuple(out.shape) != tuple(v.shape) or not out.is_contiguous():
@@ -147,7 +157,9 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
         dt_bias=dt_bias.reshape(heads, width) if use_gate else None, scale=scale, use_qk_l2norm=l2norm, use_gate=use_gate, lower_bound=lower_bound,
         beta_is_logit=beta_is_logit, state=initial_state, source=source, read_indices=read if initial_state is not None else None,
         write_indices=write if initial_state is not None else None, after_indices=after, after_states=states,
-        disable_state_update=disable_state_update or num_spec_tokens is not None, output=flat(out))
+        disable_state_update=disable_state_update or num_spec_tokens is not None, correction_cache=caches[0], kg_cache=caches[1], output=flat(out))
+    for row, state in begins:
+        states[row] = 0 if state is None else state
     final = initial_state if output_final_state else None
     return (out, final) if states is None else (out, final, states)
 
@@ -162,14 +174,13 @@ def recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initia
     the output and the states, or None; with checkpoints their tensor, too."""
     if backend not in _BACKENDS:
         raise ValueError(f"recurrent_kda: backend is {backend!r}, but must be one of {', '.join(_BACKENDS)}")
-    if checkpoint_state_indices is not None:
-        raise NotImplementedError("recurrent_kda: checkpoint_state_indices is not implemented")
-    if not checkpoint_every_n_tokens and (state_checkpoints is not None or checkpoint_cu_starts is not None):
-        raise ValueError("recurrent_kda: state_checkpoints and checkpoint_cu_starts must be None when checkpoint_every_n_tokens is 0")
+    if not checkpoint_every_n_tokens and any(x is not None for x in (state_checkpoints, checkpoint_cu_starts, checkpoint_state_indices)):
+        raise ValueError("recurrent_kda: state_checkpoints, checkpoint_cu_starts and checkpoint_state_indices must be None when "
+                         "checkpoint_every_n_tokens is 0")
     return _run("recurrent_kda", q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
                 use_gate_in_kernel, lower_bound, cu_seqlens, ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, initial_state_source,
                 initial_state_indices, beta_is_logit, disable_state_update, (correction_cache, kg_cache), True,
-                (checkpoint_every_n_tokens, state_checkpoints, checkpoint_cu_starts))
+                (checkpoint_every_n_tokens, state_checkpoints, checkpoint_cu_starts, checkpoint_state_indices))
 
 
 def recurrent_kda_decode(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initial_state=None, output_final_state=False,

@@ -118,6 +118,135 @@ def test_start_states_of_another_pool_and_packed_arguments():
     assert torch.equal(states, want) and not expected[1].any()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_chunks_of_other_lengths_and_strong_gates(dtype):
+    """Gates from none to beyond exp's range; NaN goes to later tokens alone; a call may be cut at multiples of 32 tokens."""
+    args = {n: x.to(dtype) for n, x in tokens(1, 149).items()}
+    args["g"] = args["g"] * torch.tensor([0, 1e-3, 1, 40, 1e4]).repeat(VALUE_HEADS, 13)[:, :WIDTH].to(dtype)
+    state = pool(1, torch.float32)
+    outputs, states = recurrence(state[0], **part(args, 0))
+    whole = state.clone()
+    out, _ = kda.recurrent_kda(**args, initial_state=whole)
+    bound = 5e-3 if dtype == torch.bfloat16 else 2e-5
+    close(out[0], outputs, bound, bound), close(whole[0], states[-1], 1e-4, 1e-4)
+    for cut in (32, 64, 128, 0):
+        split = state.clone()
+        first, second = (kda.recurrent_kda(**{n: x[:, s] for n, x in args.items()}, initial_state=split)[0] for s in (slice(0, cut), slice(cut, None)))
+        assert torch.equal(torch.cat([first, second], 1), out) and torch.equal(split, whole)
+    args["v"] = args["v"].clone()
+    args["v"][0, 50, 1] = float("nan")
+    after = kda.recurrent_kda(**args, initial_state=state.clone())[0]
+    assert torch.equal(after[:, :50], out[:, :50]) and torch.equal(after[:, :, [0, 2, 3]], out[:, :, [0, 2, 3]]) and after[0, 50:, 1].isnan().all()
+
+
+def test_checkpoints_in_rows_of_a_pool():
+    args, starts, states = tokens(1, 133), torch.tensor([0, 70, 133]), pool(2, torch.float32)
+    rows, before = torch.full((6, VALUE_HEADS, WIDTH, WIDTH), 9.0), states.clone()
+    options = dict(cu_seqlens=starts, state_checkpoints=rows, checkpoint_every_n_tokens=16, checkpoint_cu_starts=torch.tensor([0, 4, 7]),
+                   checkpoint_state_indices=torch.tensor([5, -1, 0, 1, 2, -1, 3], dtype=torch.int32))
+    assert kda.recurrent_kda(**args, initial_state=states, **options)[2] is rows
+    assert (rows[4] == 9).all()
+    for row, i, count in ((5, 0, 16), (0, 0, 48), (1, 0, 64), (2, 1, 16), (3, 1, 48)):
+        prefix = before[i:i + 1].clone()
+        kda.recurrent_kda(**{n: x[:, 70 * i:70 * i + count] for n, x in args.items()}, initial_state=prefix)
+        assert torch.equal(rows[row], prefix[0]), (row, i, count)
+    kept = rows.clone()
+    for change in (dict(checkpoint_state_indices=torch.tensor([6, 0, 0, 0, 0, 0, 0])), dict(checkpoint_cu_starts=torch.tensor([0, 5, 8]))):
+        with pytest.raises(ValueError, match="checkpoint_state_indices has"):
+            kda.recurrent_kda(**args, initial_state=states, **{**options, **change})
+    assert torch.equal(rows, kept)
+
+
+@pytest.mark.parametrize("count", [3, 16])
+def test_verification_keeps_corrections_and_keys(count):
+    args, states = tokens(3, count), pool(4)
+    corrections, keys = torch.full((4, VALUE_HEADS, 17, WIDTH), 9.0), torch.full((4, VALUE_HEADS, 17, 2 * WIDTH), 9.0).bfloat16()
+    options = dict(initial_state=states, ssm_state_indices=torch.tensor([2, -1, 0]), disable_state_update=True)
+    before = states.clone()
+    out, final = kda.recurrent_kda(**args, **options, correction_cache=corrections, kg_cache=keys)
+    assert final is None and torch.equal(states, before) and torch.equal(out, kda.recurrent_kda(**args, **options)[0])
+    for i, slot in ((0, 2), (2, 0)):
+        _, after = recurrence(before[slot], **part(args, i))
+        previous = torch.cat([before[slot][None].double(), after[:-1]])
+        k = args["k"][i].double()
+        k = (k * torch.rsqrt((k * k).sum(-1, keepdim=True) + 1e-6)).repeat_interleave(2, 1)
+        decayed = previous * args["g"][i].double().exp()[:, :, None]
+        expected = args["beta"][i].double()[..., None] * (args["v"][i].double() - (decayed * k[:, :, None]).sum(-1))
+        close(corrections[slot, :, :count].transpose(0, 1), expected, 1e-4, 1e-4)
+        assert torch.equal(keys[slot, :, :count].transpose(0, 1), torch.cat([args["k"][i].repeat_interleave(2, 1), args["g"][i]], -1))
+    for cache in (corrections, keys):
+        assert (cache[[0, 2]][:, :, count:] == 9).all() and (cache[[1, 3]] == 9).all()
+    for message, change in (("must be given together", dict(kg_cache=None)), ("disable_state_update", dict(disable_state_update=False)),
+                            ("kg_cache has 2 slots", dict(correction_cache=corrections[:2], kg_cache=keys[:2])),
+                            ("kg_cache has 2 rows", dict(correction_cache=corrections[:, :, :2], kg_cache=keys[:, :, :2]))):
+        with pytest.raises(ValueError, match=message):
+            kda.recurrent_kda(**args, **{**options, "correction_cache": corrections, "kg_cache": keys, **change})
+
+
+def fused(rows, heads=2, width=64, length=3, dtype=torch.float32, slots=6):
+    torch.manual_seed(3)
+    bf = lambda *shape: torch.randn(*shape).bfloat16()
+    conv = bf(slots, length, 3 * heads * width).transpose(1, 2)
+    return dict(x=bf(rows, 3 * heads * width), weight=torch.randn(3, 4, heads * width), conv_state=conv, raw_gate=bf(1, rows, heads, width),
+                raw_beta=bf(1, rows, heads), A_log=torch.randn(heads), dt_bias=torch.randn(heads * width), state=torch.randn(slots, heads, width, width).to(dtype),
+                output_gate=bf(rows, heads, width), norm_weight=torch.rand(width))
+
+
+def test_fused_steps_are_their_parts():
+    args, slots = fused(4), torch.tensor([3, 0, 5, 1], dtype=torch.int32)
+    conv, state, out = args["conv_state"].clone(), args["state"].clone(), torch.empty(1, 4, 2, 64, dtype=torch.bfloat16)
+    assert kda_decode.fused_kda_decode(**args, state_indices=slots, output=out) is out
+    inputs = torch.cat([conv[slots.long()], args["x"][..., None]], -1).float()
+    weight = args["weight"].transpose(1, 2).reshape(-1, 4)
+    q, k, v = torch.nn.functional.silu((inputs * weight).sum(-1)).bfloat16().view(4, 3, 1, 2, 64).unbind(1)
+    o, _ = kda.recurrent_kda(q, k, v, args["raw_gate"][0][:, None], args["raw_beta"][0][:, None], args["A_log"], args["dt_bias"], initial_state=state,
+                             use_gate_in_kernel=True, lower_bound=-5.0, beta_is_logit=True, ssm_state_indices=torch.where(slots > 0, slots, -1))
+    o = o[:, 0].float()
+    expected = o * torch.rsqrt(o.square().mean(-1, keepdim=True) + 1e-5) * args["norm_weight"] * args["output_gate"].float().sigmoid()
+    expected[1] = 0
+    torch.testing.assert_close(out[0].float(), expected, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(args["state"], state, rtol=2e-2, atol=2e-3)
+    conv[[3, 5, 1]] = inputs[[0, 2, 3], :, 1:].bfloat16()
+    assert torch.equal(args["conv_state"], conv)
+
+
+def test_packed_fused_steps_continue_from_the_accepted_token():
+    """Two rounds of draft tokens, of which some are accepted, give what the accepted tokens give one by one."""
+    args = fused(6, length=5, slots=8)
+    single = {**args, "conv_state": args["conv_state"][:, :, :3].clone(), "state": args["state"].clone()}
+    slots, starts = torch.tensor([[1, 2, 3], [4, 5, 6]], dtype=torch.int32), torch.tensor([0, 3, 6], dtype=torch.int32)
+    rounds = [torch.tensor([1, 1], dtype=torch.int32), torch.tensor([2, 3], dtype=torch.int32)]
+    outs = [kda_decode.packed_fused_kda_decode(**args, state_indices=slots, query_start_loc=starts, num_accepted_tokens=n)[0] for n in rounds]
+    rows = lambda r: {n: (x[r] if n in ("x", "output_gate") else x[:, r] if n in ("raw_gate", "raw_beta") else x) for n, x in single.items()}
+    one = torch.tensor([1, 4], dtype=torch.int32)
+    for t in range(3):
+        got = kda_decode.fused_kda_decode(**rows([t, 3 + t]), state_indices=one)[0]
+        torch.testing.assert_close(outs[0][[t, 3 + t]], got, rtol=2e-2, atol=2e-2)
+        if t == 1:  # sequence 0 goes on from here, sequence 1 from its third token
+            kept = single["conv_state"][1].clone(), single["state"][1].clone()
+    single["conv_state"][1], single["state"][1] = kept
+    for t in range(3):
+        got = kda_decode.fused_kda_decode(**rows([t, 3 + t]), state_indices=one)[0]
+        torch.testing.assert_close(outs[1][[t, 3 + t]], got, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("message, change", [
+    ("weight is", dict(weight=torch.zeros(3, 4, 64))),
+    (r"state_indices\[0\] is 6", dict(state_indices=torch.tensor([6, 1], dtype=torch.int32))),
+    ("conv_state is", dict(conv_state=torch.zeros(6, 384, 4).bfloat16())),
+    ("lower_bound is 1", dict(lower_bound=1.0)),
+    ("norm_eps is -1", dict(norm_eps=-1.0)),
+    ("A_log is", dict(A_log=torch.zeros(3))),
+    ("backend", dict(backend="fast")),
+])
+def test_errors_of_fused_steps(message, change):
+    args = {**fused(2), "state_indices": torch.tensor([3, 1], dtype=torch.int32), **change}
+    before = args["state"].clone(), args["conv_state"].clone()
+    with pytest.raises(ValueError, match=message):
+        kda_decode.fused_kda_decode(**args)
+    assert torch.equal(args["state"], before[0]) and torch.equal(args["conv_state"], before[1])
+
+
 @pytest.mark.parametrize("error, message, change", [
     (TypeError, "k is torch.float32, but must be bfloat16", dict(k=torch.zeros(2, 1, HEADS, WIDTH))),
     (ValueError, "v has width 32", dict(v=torch.zeros(2, 1, VALUE_HEADS, 32).bfloat16())),

@@ -239,6 +239,18 @@ def test_scan_of_packed_sequences(dtype):
     assert plain.run(**part(slice(1, 65)), return_final_states=False)[1] is None
 
 
+@pytest.mark.parametrize("token", [0, 37, 66])
+def test_scan_keeps_nan_from_earlier_tokens(token):
+    args, _ = scan_inputs(70)
+    before = mamba.ssd_combined_fwd(**args)[0]
+    args["x"] = args["x"].clone()
+    args["x"][0, token, 1, 3] = float("nan")
+    after = mamba.ssd_combined_fwd(**args)[0]
+    assert torch.equal(after[:, :token], before[:, :token]) and after[0, token:, 1, 3].isnan().all()
+    others = torch.ones(HEADS, dtype=torch.bool).index_fill(0, torch.tensor([1]), False)
+    assert torch.equal(after[:, :, others], before[:, :, others])
+
+
 def test_scan_clamps_steps_and_refuses():
     scan, args = scan_inputs(70)
     y, final = mamba.ssd_combined_fwd(**{**scan, "dt_softplus": False}, dt_limit=(0.0, 0.25))

@@ -83,13 +83,13 @@ import flashinfer.comm as flashinfer_comm
 assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
 for module, name in (("flashinfer.comm", "Mapping"), ("flashinfer.comm.mnnvl", "MnnvlMemory"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
     assert not hasattr(importlib.import_module(module), name)
-assert getattr(flashinfer, "packed_fused_kda_decode", None) is None and not callable(getattr(flashinfer, "fused_kda_decode", None))
-assert getattr(importlib.import_module("flashinfer.kda_decode"), "fused_kda_decode", contextlib.nullcontext) is contextlib.nullcontext
+assert getattr(flashinfer, "nvfp4_attention_sm120_fwd", None) is None and not callable(getattr(flashinfer, "nvfp4_attention_sm120_quantize_qkv", None))
+assert getattr(importlib.import_module("flashinfer.fp4_gemm"), "prepare_fp4_gemm", contextlib.nullcontext) is contextlib.nullcontext
 assert callable(flashinfer.fused_moe.cutlass_fused_moe) and hasattr(importlib.import_module("flashinfer.autotuner"), "autotune")
 from flashinfer.comm import MoeAlltoAll, allreduce_fusion
 from flashinfer.comm import *
 from flashinfer.jit import gen_flash_kda_m64_module
-from flashinfer import fused_kda_decode
+from flashinfer import nvfp4_attention_sm120_fwd
 assert flashinfer_comm.allreduce_fusion is allreduce_fusion and Mapping is flashinfer.comm.mapping.Mapping
 assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
 try:

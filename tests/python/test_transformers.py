@@ -31,6 +31,8 @@ CONFIGS = {
     "Cohere2": WINDOW,
     "Qwen3Next": dict(DELTA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32),
     "OlmoHybrid": {k: v for k, v in DELTA.items() if k != "head_dim"},  # beta up to 2
+    "KimiLinear": dict({k: v for k, v in MLA.items() if k != "n_routed_experts"}, num_local_experts=4, linear_head_dim=16, linear_num_heads=4,
+                       layer_types=["linear_attention", "full_attention"]),
     "Mamba2": dict(vocab_size=128, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, expand=2, state_size=16, n_groups=2, chunk_size=16,
                    pad_token_id=0, bos_token_id=1, eos_token_id=None),
     "NemotronH": dict(COMMON, mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16, n_groups=2, chunk_size=16, hybrid_override_pattern="M*"),
@@ -91,11 +93,12 @@ def test_layers_run_on_ops(monkeypatch):
 
 @pytest.mark.skipif(not transformers.utils.is_kernels_available(), reason="functions are replaced through the kernels package")
 @pytest.mark.parametrize("name, ops", [("Qwen3Next", {"causal_conv1d_fn", "causal_conv1d_update", "chunk_gated_delta_rule", "gated_delta_rule_decode"}),
+                                       ("KimiLinear", {"kda_recurrence", "causal_conv1d_fn", "causal_conv1d_update"}),
                                        ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update", "ssd_combined_fwd"})])
 @torch.no_grad()
 def test_linear_attention_runs_on_ops(monkeypatch, name, ops):
     ran = set()
-    for module in (fi_ops().mamba, fi_ops().gdn_prefill, fi_ops().gdn_decode):
+    for module in (fi_ops().mamba, fi_ops().gdn_prefill, fi_ops().gdn_decode, fi_ops().kda):
         for op in ops & set(dir(module)):
             function = getattr(module, op)
             monkeypatch.setattr(module, op, lambda *a, _function=function, _op=op, **k: ran.add(_op) or _function(*a, **k))

@@ -19,6 +19,8 @@ constexpr const op::Op* kOps[] = {
     &gdn_product_op,
     &gdn_fused_op,
     &kda_recurrence_op,
+    &fused_kda_op,
+    &packed_fused_kda_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

@@ -85,6 +85,15 @@ constexpr op::TraceEntry kTraces[] = {
      .op_type = "kda",
      .axes = "total_seq_len(n) num_q_heads(h)=qk num_v_heads(hv)=v head_size(k v)=d len_cu_seqlens(m) pool_size(p)",
      .prefix = "kda_recurrence"},
+    {.op = "fused_kda_decode",
+     .op_type = "kda",
+     .axes = "num_rows(r) num_heads(h)=h head_size(d k)=d num_slots(p) qkv_dim(channels)= conv_state_len(length)=",
+     .prefix = "fused_kda_decode"},
+    {.op = "packed_fused_kda_decode",
+     .op_type = "kda",
+     .axes = "num_rows(r) num_seqs(n) num_draft(t)= num_heads(h)=h head_size(d k)=d num_slots(p) qkv_dim(channels)= "
+             "conv_state_len(length)= len_query_start_loc(m)",
+     .prefix = "packed_fused_kda_decode"},
     {.op = "chunk_gated_delta_rule",
      .op_type = "gdn",
      .axes = "total_seq_len(t) num_seqs num_q_heads(hq)=qk num_k_heads(hk)= num_v_heads(hv)=v head_size(k v)=d "

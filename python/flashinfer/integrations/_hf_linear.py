@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear attention and state-space layers of transformers' models on the library's ops, through the mapping of the `kernels` package:
-convolutions, the gated delta rule (Qwen3-Next and kin) and Mamba-2. Signatures are those of the functions that are replaced; calls with
+convolutions, the gated delta rule (Qwen3-Next and kin), Kimi delta attention and Mamba-2. Signatures are those of the functions that are replaced; calls with
 packed sequences (cu_seqlens, seq_idx) stay with the model."""
 
 import torch
@@ -8,6 +8,7 @@ import torch
 import flashinfer
 import flashinfer.gdn_decode
 import flashinfer.gdn_prefill
+import flashinfer.kda
 import flashinfer.mamba
 
 from ._hf_layers import checked, known
@@ -97,6 +98,43 @@ class RecurrentGatedDeltaRule(torch.nn.Module):
         return checked(original, ours, theirs)
 
 
+def _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel):
+    batch, length = query.shape[:2]
+    q, k, v, gate, update = (x.float().reshape(batch * length, *x.shape[2:]).contiguous() for x in (query, key, value, g, beta))
+    if initial_state is None:
+        state = q.new_zeros(batch, v.shape[1], v.shape[2], k.shape[2])
+    else:
+        state = initial_state.transpose(2, 3).to(torch.float32, memory_format=torch.contiguous_format, copy=True)  # [K, V] there, [V, K] here
+    starts = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * length
+    out = flashinfer.kda.kda_recurrence(q, k, v, gate, update, starts, use_qk_l2norm=use_qk_l2norm_in_kernel, state=state)
+    return out.view(batch, length, *out.shape[1:]).to(query.dtype), state.transpose(2, 3).contiguous() if output_final_state else None
+
+
+class ChunkKda(torch.nn.Module):
+    can_torch_compile = False
+    has_backward = False
+
+    def forward(self, query, key, value, g, beta, chunk_size=64, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
+                **kwargs):
+        original = type(self).forward
+        theirs = lambda: original(self, query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs)
+        if _packed(kwargs) or query.numel() == 0:
+            return theirs()
+        return checked(original, lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel), theirs)
+
+
+class RecurrentKda(torch.nn.Module):
+    can_torch_compile = False
+    has_backward = False
+
+    def forward(self, query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, **kwargs):
+        original = type(self).forward
+        theirs = lambda: original(self, query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs)
+        if _packed(kwargs) or query.numel() == 0:
+            return theirs()
+        return checked(original, lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel), theirs)
+
+
 class SelectiveStateUpdate(torch.nn.Module):
     can_torch_compile = False
     has_backward = False
@@ -139,4 +177,4 @@ class ChunkScan(torch.nn.Module):
 
 LAYERS = {"causal_conv1d_fn": CausalConv1dFn, "causal_conv1d_update": CausalConv1dUpdate, "chunk_gated_delta_rule": ChunkGatedDeltaRule,
           "fused_recurrent_gated_delta_rule": RecurrentGatedDeltaRule, "selective_state_update": SelectiveStateUpdate,
-          "mamba_chunk_scan_combined": ChunkScan}
+          "mamba_chunk_scan_combined": ChunkScan, "chunk_kda": ChunkKda, "fused_recurrent_kda": RecurrentKda}

@@ -9,6 +9,7 @@
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/gates_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
+#include "flashinfer/ops/linear_attention/parts.h"
 
 namespace flashinfer {
 namespace {
@@ -48,12 +49,6 @@ struct Parts {
   }
 };
 
-/// Empty, or why `op` would not run on the CPU's kernels; looks these up.
-std::string why_not(const op::Op& op, const void* block) {
-  const op::Selection s = op::explain(op, block);
-  if (s.candidate && s.candidate->backend == op::Backend::kCpu) return {};
-  return s.rejections.empty() ? str(op.name, " has no kernel") : s.rejections.front().why;
-}
 op::Prepared prepare_cpu(const Step& a) {
   using namespace ops::linear_attention;
   {

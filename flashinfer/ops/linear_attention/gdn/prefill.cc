@@ -9,10 +9,12 @@
 #include "flashinfer/ops/linear_attention/gdn/prefill_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
+#include "flashinfer/ops/linear_attention/parts.h"
 
 namespace flashinfer {
 namespace {
 using ops::linear_attention::call_of;
+using ops::linear_attention::check_shape;
 using ops::linear_attention::PrefillCall;
 using Rule = ChunkGatedDeltaRule;
 using Rule2 = ChunkGatedDeltaRule2;
@@ -93,15 +95,6 @@ void reference(const B& a) {
 }
 
 // ---- checks ----
-std::string shape_text(std::initializer_list<int64_t> shape) {
-  std::string s = "[";
-  for (int64_t n : shape) s += (s.size() > 1 ? ", " : "") + std::to_string(n);
-  return s + "]";
-}
-void check_shape(const char* name, const TensorView& t, std::initializer_list<int64_t> shape) {
-  FI_CHECK(std::ranges::equal(t.shape(), shape), ValueError, name, " is ", to_string(t), ", but must be ",
-           shape_text(shape));
-}
 void check_heads(const PrefillCall& c) {
   const int64_t q = c.q.size(1), k = c.k.size(1), v = c.v.size(1);
   const bool grouped_queries = k == v && k > 0 && q % k == 0, grouped_values = q == k && q > 0 && v % q == 0;

@@ -14,6 +14,8 @@ constexpr op::Case kKda[] = {
      "write_indices=i32:[1,-1] scale=0.5"},
     {"draft", FI_KDA("bf16", "6", "64", "64") "cu_seqlens=i32:[0,3,6] state=bf16:9x4x64x64 read_indices=i32:[1,2] after_indices=i32:[3,-1,4,5,6,7] "
      "disable_state_update=True"},
+    {"caches", FI_KDA("bf16", "23", "128", "128") "cu_seqlens=i32:[0,3,19,23] state=bf16:3x4x128x128 read_indices=i32:[2,0,-1] "
+     "disable_state_update=True correction_cache=f32:3x4x17x128 kg_cache=bf16:3x4x17x256"},
     {"source", FI_KDA("f32", "2", "19", "7") "cu_seqlens=i32:[0,1,2] state=f32:3x4x7x19 source=f32:2x4x7x19 read_indices=i32:[1,1] write_indices=i32:[2,0] "
      "use_qk_l2norm=False scale=0.1"},
     {"prefill", FI_KDA("f32", "75", "64", "16") "cu_seqlens=i32:[0,0,41,70] state=f32:3x4x16x64"},
@@ -35,6 +37,29 @@ constexpr op::Case kKda[] = {
 };
 #undef FI_KDA
 #undef FI_GATE
+#define FI_STEP(R, H, D, C, P, S) \
+  "x=bf16:" R "x" C " conv_state=bf16:" P "x" C S " raw_gate=bf16:1x" R "x" H "x" D " raw_beta=bf16:1x" R "x" H " A_log=f32:" H \
+  ":normal(0,0.5) dt_bias=f32:" H "x" D " output_gate=bf16:" R "x" H "x" D " norm_weight=f32:" D " "
+constexpr op::Case kFused[] = {
+    {"f32", FI_STEP("4", "2", "128", "768", "5", "x3") "weight=f32:3x4x256 state_indices=i32:[4,0,1,4] state=f32:5x2x128x128", "cpu",
+     op::kAot | op::kTrace},
+    {"bf16", FI_STEP("3", "3", "64", "576", "4", "x3") "weight=f32:3x4x192 state_indices=i32:[3,-7,2] state=bf16:4x3x64x64 lower_bound=None norm_eps=0.01"},
+    {"odd", FI_STEP("2", "3", "19", "171", "3", "x3") "weight=f32:3x4x57 state_indices=i32:[2,1] state=f32:3x3x19x19"},
+    {"no_rows", FI_STEP("0", "2", "64", "384", "2", "x3") "weight=f32:3x4x128 state_indices=i32:[] state=f32:2x2x64x64"},
+};
+constexpr op::Case kPacked[] = {
+    {"draft", FI_STEP("8", "2", "128", "768", "13", "x5") "weight=f32:3x4x256 state_indices=i32:4x3:range(1) state=f32:13x2x128x128 "
+     "query_start_loc=i32:[0,3,3,5,6] num_accepted_tokens=i32:[3,1,0,2]"},
+    {"bf16", FI_STEP("4", "1", "64", "192", "7", "x4") "weight=f32:3x4x64 state_indices=i32:3x2:range(1) state=bf16:7x1x64x64 "
+     "query_start_loc=i32:[0,2,3,4] num_accepted_tokens=i32:[2,1,5]", "cpu", op::kAot},
+    {"one", FI_STEP("4", "1", "64", "192", "4", "x3") "weight=f32:3x4x64 state_indices=i32:3x1:range(0) state=f32:4x1x64x64 "
+     "query_start_loc=i32:[0,1,2,2] num_accepted_tokens=i32:[1,1,1] lower_bound=None"},
+    {"t1", FI_STEP("3", "1", "64", "192", "4", "x3") "weight=f32:3x4x64 state_indices=i32:2x1:range(1) state=f32:4x1x64x64 "
+     "query_start_loc=i32:[0,1,2] num_accepted_tokens=i32:[1,1] t1_state_indices=i32:[3,0,2]"},
+};
+#undef FI_STEP
 }  // namespace
+std::span<const op::Case> fused_kda_cases() { return kFused; }
+std::span<const op::Case> packed_fused_kda_cases() { return kPacked; }
 std::span<const op::Case> kda_recurrence_cases() { return kKda; }
 }  // namespace flashinfer::ops::linear_attention

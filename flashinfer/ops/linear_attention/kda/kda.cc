@@ -42,6 +42,22 @@ void check_indices(const char* name, const std::optional<TensorView>& t, int64_t
     FI_CHECK(op::index_at(*t, i) < states->size(0), ValueError, name, "[", i, "] is ", op::index_at(*t, i), ", but ",
              pool, " has ", states->size(0), " slots");
 }
+void check_caches(const Kda& a) {
+  FI_CHECK(a.correction_cache.has_value() == a.kg_cache.has_value(), ValueError,
+           a.kg_cache ? "kg_cache is given without correction_cache" : "correction_cache is given without kg_cache");
+  if (!a.kg_cache) return;
+  FI_CHECK(a.disable_state_update && a.state, ValueError,
+           "correction_cache and kg_cache are given, which need state and disable_state_update");
+  if (op::inferring() || a.cu_seqlens.device() != kCpu) return;
+  for (int64_t i = 0; i < sequences_of(a); ++i) {
+    const int64_t slot = index(a.read_indices, i, i),
+                  tokens = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i);
+    FI_CHECK(slot < a.kg_cache->size(0), ValueError, "sequence ", i, " has slot ", slot, ", but kg_cache has ",
+             a.kg_cache->size(0), " slots");
+    FI_CHECK(tokens <= a.kg_cache->size(2), ValueError, "sequence ", i, " has ", tokens, " tokens, but kg_cache has ",
+             a.kg_cache->size(2), " rows a slot");
+  }
+}
 void validate(const Kda& a) {
   const int64_t heads = a.q.size(1), value_heads = a.v.size(1);
   FI_CHECK(heads > 0 && value_heads % heads == 0, ValueError, "v has ", value_heads,
@@ -64,6 +80,7 @@ void validate(const Kda& a) {
   if (op::inferring() || a.cu_seqlens.device() != kCpu) return;
   const int64_t total = op::check_indptr("cu_seqlens", a.cu_seqlens);
   FI_CHECK(total <= a.q.size(0), ValueError, "cu_seqlens ends at ", total, ", but q has ", a.q.size(0), " tokens");
+  check_caches(a);
 }
 
 // ---- launch ----
@@ -116,6 +133,7 @@ KdaParams params_of(const Kda& a) {
   if (a.dt_bias) p.dt_bias = a.dt_bias->data_as<float>();
   p.scale = static_cast<float>(a.scale.value_or(1 / std::sqrt(static_cast<double>(p.width))));
   p.lower_bound = static_cast<float>(a.lower_bound.value_or(0));
+  p.corrections = states_of(a.correction_cache), p.kg = states_of(a.kg_cache);
   p.in = states_of(source_of(a)), p.state = states_of(a.state), p.after = states_of(after_of(a));
   return p;
 }
@@ -130,7 +148,8 @@ void clear_rest(const Kda& a) {
 op::Prepared prepare_cpu(const Kda& a) {
   const int64_t width = a.q.size(2);
   KdaConfig config{a.state ? a.state->dtype() : DType::kF32, false,
-                   static_cast<short>(width == 64 || width == 128 ? width : 0)};
+                   static_cast<short>(width == 64 || width == 128 ? width : 0),
+                   static_cast<short>(a.kg_cache.has_value())};
   const int64_t n = sequences_of(a);  // a batch of equal lengths, or sequences that are short for another reason
   config.one_block = a.state.has_value();
   for (int64_t i = 0; i < n && config.one_block; ++i)
@@ -203,6 +222,8 @@ constexpr op::Field fields[] = {
     op::in<&Kda::after_indices>("after_indices", "n", op::indices, op::any_layout),
     op::inout<&Kda::after_states>("after_states", "c hv v k", op::same_as("state")),
     op::attr<&Kda::disable_state_update>("disable_state_update"),
+    op::inout<&Kda::correction_cache>("correction_cache", "cs hv ct v", DType::kF32),
+    op::inout<&Kda::kg_cache>("kg_cache", "cs hv ct 2*k", op::same_as("q")),
     op::out<&Kda::output>("output", "n hv v", op::same_as("q")),
 };
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),

@@ -31,7 +31,11 @@ struct KdaRecurrence {
   std::optional<TensorView>
       after_states;                   // [P1, HV, V, K] dtype of state: what after_indices are slots of; absent: state
   bool disable_state_update = false;  // write_indices count as negative
-  std::optional<TensorView> output;   // [n, HV, V] dtype of q
+  // With disable_state_update, both or neither; rows are those of the slot read, their tokens counted from a sequence's
+  // first; the rest stays as it is:
+  std::optional<TensorView> correction_cache;  // [P2, HV, T, V] f32: beta (v - S k) of the decayed state
+  std::optional<TensorView> kg_cache;          // [P2, HV, T, 2 K] dtype of q: k and g as they came
+  std::optional<TensorView> output;            // [n, HV, V] dtype of q
 };
 /// For each token: S[v, k] = S[v, k] e^g[k]; S += beta (v - S k) k^T; output = S q, with k / |k| and q / |q| * scale
 /// (the squares of the norm + 1e-6). S is f32 within a call and rounded where it is stored. Without state, sequences

@@ -54,10 +54,13 @@ inline void kda_recurrence(const KdaRecurrence& a) {
           for (int64_t j = 0; j < width; ++j)
             dot += (line[j] *= std::exp(rate(t, h, hq, j))) * k[static_cast<size_t>(j)];
           const double d = b * (at(a.v, {t, h, v}) - dot);
+          if (a.correction_cache) put(*a.correction_cache, {from, h, t - first, v}, d);
           for (int64_t j = 0; j < width; ++j)
             o += (line[j] += d * k[static_cast<size_t>(j)]) * q[static_cast<size_t>(j)];
           put(*a.output, {t, h, v}, o);
         }
+        for (int64_t j = 0; j < 2 * width && a.kg_cache; ++j)
+          put(*a.kg_cache, {from, h, t - first, j}, j < width ? at(a.k, {t, hq, j}) : at(a.g, {t, h, j - width}));
         if (a.after_indices) store(a.after_states ? *a.after_states : *a.state, op::index_at(*a.after_indices, t));
       }
       if (a.state && !a.disable_state_update)

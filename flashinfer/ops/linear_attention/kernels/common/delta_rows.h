@@ -21,6 +21,7 @@ struct DeltaToken {
   float* o;                  // [V]
   S* after;                  // where the state after this token is stored; null: nowhere
   int64_t after_row;         // stride of its rows
+  float* d = nullptr;        // [V], takes d with Corrections
 };
 template <class S>
 struct DeltaState {
@@ -74,7 +75,7 @@ struct RowRegisters {
 #pragma GCC unroll 16
       for (int j = 0; j < Vecs; j += 2) write_pair(to + r * stride + j * Vec::kLanes, s[r][j], s[r][j + 1]);
   }
-  template <bool Channels, class S>
+  template <bool Channels, bool Corrections, class S>
   FI_VEC_INLINE void step(const DeltaToken<S>& t, int64_t v) {
     Vec a[Rows], b[Rows];
 #pragma GCC unroll 4
@@ -92,6 +93,7 @@ struct RowRegisters {
     for (int r = 0; r < Rows; ++r) {
       const float x = t.beta * (t.v[v + r] - sums[r]);
       t.o[v + r] = sums[2 + r] + x * t.kq;
+      if constexpr (Corrections) t.d[v + r] = x;
       d[r] = splat(x);
     }
     const Vec alpha = splat(t.alpha);
@@ -104,7 +106,7 @@ struct RowRegisters {
   }
 };
 
-template <int Rows, int Vecs, bool Channels, class S>
+template <int Rows, int Vecs, bool Channels, bool Corrections, class S>
 FI_VEC_INLINE void delta_step_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, int64_t v) {
   // The arithmetic of a few rows fills the out-of-order window, so that without this, loads and arithmetic alternate.
   const char* const ahead = reinterpret_cast<const char*>(state.in + v * state.in_row) + kStateBytesAhead;
@@ -116,14 +118,14 @@ FI_VEC_INLINE void delta_step_rows(const DeltaState<S>& state, const DeltaToken<
   RowRegisters<Rows, Vecs> row;
   row.read(state.in + v * state.in_row, state.in_row);
   for (int64_t t = 0; t < count; ++t) {
-    row.template step<Channels>(tokens[t], v);
+    row.template step<Channels, Corrections>(tokens[t], v);
     if (tokens[t].after) row.write(tokens[t].after + v * tokens[t].after_row, tokens[t].after_row);
   }
   if (state.out) row.write(state.out + v * state.out_row, state.out_row);
 }
 
 /// A row of any width, in `row`, memory for padded(K) floats.
-template <bool Channels, class S>
+template <bool Channels, bool Corrections, class S>
 inline void delta_any_row(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, int64_t v,
                           float* row) {
   const int64_t n = state.width, wide = padded(n);
@@ -133,6 +135,7 @@ inline void delta_any_row(const DeltaState<S>& state, const DeltaToken<S>* token
     const DeltaToken<S>& t = tokens[i];
     const float d = t.beta * (t.v[v] - dot_row(row, t.kd, n));
     t.o[v] = dot_row(row, t.qd, n) + d * t.kq;
+    if constexpr (Corrections) t.d[v] = d;
     for (int64_t j = 0; j < wide; j += L) {
       const Vec decay = Channels ? load(t.decay + j) : splat(t.alpha);
       store(row + j, fma(splat(d), load(t.k + j), load(row + j) * decay));
@@ -143,16 +146,17 @@ inline void delta_any_row(const DeltaState<S>& state, const DeltaToken<S>* token
 }
 
 /// All rows of a head's state through `count` tokens. K: 64 or 128, or 0 for any width. Channels: every token has
-/// decays of its channels.
-template <int K, bool Channels, class S>
+/// decays of its channels. Corrections: every token's d is kept.
+template <int K, bool Channels, bool Corrections = false, class S>
 inline void delta_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, float* row) {
   if constexpr (K == 0) {
-    for (int64_t v = 0; v < state.rows; ++v) delta_any_row<Channels>(state, tokens, count, v, row);
+    for (int64_t v = 0; v < state.rows; ++v) delta_any_row<Channels, Corrections>(state, tokens, count, v, row);
   } else {
     constexpr int kVecs = K / Vec::kLanes, kRows = kVecs <= 8 ? 2 : 1;  // two rows' vectors fill half the registers
     int64_t v = 0;
-    for (; v + kRows <= state.rows; v += kRows) delta_step_rows<kRows, kVecs, Channels>(state, tokens, count, v);
-    for (; v < state.rows; ++v) delta_step_rows<1, kVecs, Channels>(state, tokens, count, v);
+    for (; v + kRows <= state.rows; v += kRows)
+      delta_step_rows<kRows, kVecs, Channels, Corrections>(state, tokens, count, v);
+    for (; v < state.rows; ++v) delta_step_rows<1, kVecs, Channels, Corrections>(state, tokens, count, v);
   }
 }
 

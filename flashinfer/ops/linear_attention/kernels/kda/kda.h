@@ -78,6 +78,21 @@ struct KdaHead {
     }
     return {k, kd, qd, decay, 1.0f, beta, kq, v, v + v_floats, nullptr, 0};
   }
+  float* corrections(int64_t token) const {
+    return static_cast<float*>(p.corrections.data) + s.read * p.corrections.slot + h * p.corrections.head +
+           (token - s.first) * p.corrections.row;
+  }
+  /// Keys and gates as they came.
+  void keep_keys() const {
+    const int64_t item = p.input == DType::kF32 ? 4 : 2;
+    for (int64_t t = s.first; t < s.first + s.tokens; ++t) {
+      char* const to =
+          static_cast<char*>(p.kg.data) + item * (s.read * p.kg.slot + h * p.kg.head + (t - s.first) * p.kg.row);
+      const auto bytes = static_cast<size_t>(item * p.width);
+      memcpy(to, static_cast<const char*>(p.k.data) + item * at(p.k, t, query), bytes);
+      memcpy(to + bytes, static_cast<const char*>(p.g.data) + item * at(p.g, t, h), bytes);
+    }
+  }
   /// Tokens [first, first + count) through `state`.
   template <class T>
   void block(const DeltaState<T>& state, int64_t first, int64_t count, bool stored) {
@@ -86,12 +101,13 @@ struct KdaHead {
     float* at = text + kChannelChunk * 32;
     for (int64_t t = 0; t < count; ++t, at += 4 * k_floats + 2 * v_floats) {
       tokens[t] = token<T>(first + t, at);
+      if constexpr (C.caches) tokens[t].d = corrections(first + t);
       if constexpr (__is_same(T, S))
         if (stored)
           if (const int64_t slot = after_slot(first + t); slot >= 0)
             tokens[t].after = place(p.after, slot), tokens[t].after_row = p.after.row;
     }
-    delta_rows<C.width, true>(state, tokens, count, row);
+    delta_rows<C.width, true, C.caches != 0>(state, tokens, count, row);
     for (int64_t t = 0; t < count; ++t) write(first + t, tokens[t].o);
   }
   void store_tile(const float* tile, const KdaStates& pool, int64_t slot) const {
@@ -119,7 +135,10 @@ struct KdaHead {
       for (int64_t j = 0; j < v_floats; j += Vec::kLanes) store(c.u(i) + j, beta * load(c.u(i) + j));
     }
     c.run(count);
-    for (int64_t i = 0; i < count; ++i) write(first + i, c.o(i));
+    for (int64_t i = 0; i < count; ++i) {
+      write(first + i, c.o(i));
+      if constexpr (C.caches) memcpy(corrections(first + i), c.u(i), static_cast<size_t>(p.rows) * 4);
+    }
     for (int64_t n = 1; n <= count; ++n) {
       const int64_t slot = after_slot(first + n - 1);
       float* const state = n == count ? c.state : c.spare;
@@ -136,6 +155,7 @@ struct KdaHead {
       return;
     }
     if (!s.tokens) return;
+    if constexpr (C.caches) keep_keys();
     if constexpr (C.one_block) {
       const DeltaState<S> state{
           place(p.in, s.read), s.write < 0 ? nullptr : place(p.state, s.write), p.in.row, p.state.row, p.rows, p.width};

@@ -14,6 +14,7 @@ struct KdaConfig {
   DType state;
   bool one_block;  // every sequence has fewer than kChannelTokens tokens and a state: rows go from pool to pool
   short width;     // K when it is 64 or 128, else 0: any
+  short caches;    // 1: corrections, keys and gates of the tokens are stored
 
   static constexpr const char* kName = "flashinfer::KdaConfig";
   template <class V>
@@ -21,6 +22,7 @@ struct KdaConfig {
     v("state", state);
     v("one_block", one_block);
     v("width", width);
+    v("caches", caches);
   }
   friend constexpr bool operator==(const KdaConfig&, const KdaConfig&) = default;
 };
@@ -53,6 +55,7 @@ struct KdaParams {
   float scale, lower_bound;
   KdaStates in, state, after;  // `in.data` null: sequences start from zeros
   const int64_t* after_slots;  // [tokens]: the slot of `after` for the state after a token, -1: none; or null
+  KdaStates corrections, kg;   // [slots, heads, tokens, V] f32, [slots, heads, tokens, 2 K] of `input`; row: of a token
   int64_t per_task;
   float* scratch;
 };

@@ -114,9 +114,21 @@ class Ssd {
     }
     all = decay[kChunk - 1];
   }
-  /// x and x e^(L_end - L) dt, in cells.
+  bool is_finite(const bf16_t* x) const {
+    uint32_t largest = 0;
+    for (int64_t c = 0; c < p.dim; ++c) {
+      const uint32_t exponent = x[c].bits & 0x7f80u;
+      largest = largest < exponent ? exponent : largest;
+    }
+    return largest != 0x7f80u;
+  }
+  /// x and x e^(L_end - L) dt, in cells. From the first token on whose x is not finite, x is 0 in the cells: the
+  /// products multiply later tokens by 0, which is NaN for these. add_rest() adds them.
   void load_inputs(int64_t head) {
     float line[2][kMaxDim];
+    finite = count;
+    for (int64_t i = count - 1; i >= 0; --i)
+      if (!is_finite(token(p.x, i, head))) finite = i;
     for (int64_t k = 0; k < kPairs; ++k) {
       const int64_t i = 2 * k;
       uint32_t *const x = cells(at.x) + k * at.columns, *const xd = cells(at.xd) + k * at.columns;
@@ -127,7 +139,10 @@ class Ssd {
       }
       const bf16_t* const even = token(p.x, i, head);
       const bf16_t* const odd = i + 1 < count ? token(p.x, i + 1, head) : zeros;
-      join_cells(even, odd, p.dim, x);
+      if (i < finite)
+        join_cells(even, i + 1 < finite ? odd : zeros, p.dim, x);
+      else
+        memset(x, 0, static_cast<size_t>(at.columns) * 4);
       const Vec e = splat(share[i]), o = splat(share[i + 1]);
       for (int64_t c = 0; c < p.dim; c += kLanes) {
         const int64_t n = p.dim - c < kLanes ? p.dim - c : kLanes;
@@ -150,6 +165,18 @@ class Ssd {
       }
   }
 
+  /// The tokens that are 0 in the cells, to their own and later results.
+  void add_rest(int64_t head, float* y) const {
+    const bf16_t* const w = halves(at.w);
+    for (int64_t i = finite; i < count; ++i)
+      for (int64_t j = finite; j <= i; ++j)
+        for (int64_t c = 0; c < p.dim; c += kLanes) {
+          float* const to = y + i * at.columns + c;
+          const int64_t n = p.dim - c < kLanes ? p.dim - c : kLanes;
+          store(to, fma(splat(to_f32(w[i * kChunk + j])), load_n(token(p.x, j, head) + c, n), load(to)));
+        }
+  }
+
   void chunk(int64_t head, float* s) {
     load_steps(head);
     load_inputs(head);
@@ -163,6 +190,7 @@ class Ssd {
       for (int64_t c = 0; c < at.columns; c += kLanes)
         store(y + i * at.columns + c, load(y + i * at.columns + c) * splat(i < kChunk ? decay[i] : 0.0f));
     multiply_blocks<true>(cells(at.w), kPairs, cells(at.x), y, rows, at.columns, kPairs, true);
+    if (finite < count) add_rest(head, y);
     finish(head, y);
     for (int64_t i = 0; i < at.rows * at.columns; i += kLanes) store(s + i, load(s + i) * splat(all));
     multiply_blocks(cells(at.bt), kPairs, cells(at.xd), s, at.rows, at.columns, kPairs, true);
@@ -186,7 +214,7 @@ class Ssd {
   const SsdParams& p;
   const SsdRow r;
   const SsdScratch at;
-  int64_t begin = 0, count = 0;
+  int64_t begin = 0, count = 0, finite = 0;
   float dt[kSsdChunk], log_decay[kSsdChunk], decay[kSsdChunk], share[kSsdChunk], all = 1;
   float skip[kMaxDim];
   bf16_t zeros[kMaxDim] = {};
