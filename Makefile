@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   a language model on this library: builds, downloads, serves, records, replays; DEVICE=cuda: on a GPU
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
-# make bench  the benchmark programs, and rows of case tables into docs/performance.md;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
+# make bench  rows of case tables beside other libraries, and the benchmark programs, into docs/performance.md;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
 # make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
@@ -33,10 +33,8 @@ test:
 bench:
 	@tools/setup.sh test
 	@cmake --preset release >/dev/null
-	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli benches
-	@for program in $(BUILD)/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
-	$(BUILD)/bin/flashinfer bench --testlist bench/bandwidth.txt --csv $(BUILD)/bandwidth.csv
-	@python3 tools/performance_table.py $(BUILD)/bandwidth.csv
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli flashinfer_tvm_ffi example_llm benches
+	@tools/bench.sh $(BUILD)
 
 bench-compare:
 	@test -n "$(BASE)" || { echo 'bench-compare: BASE is missing: make bench-compare BASE=main'; exit 2; }

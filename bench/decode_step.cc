@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/limits.h"
+#include "bench/clock.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/limits.h"
+#include "bench/clock.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/record/record.h"

@@ -353,8 +353,8 @@ def answer(name, threads):
                 call = None
                 op, _, case = rest.split(" ", 2)
                 call = found.row(op, parse(case))
-                if call:
-                    call(), call()
+                if call and seconds_of(call) < 0.1:
+                    call()
                 print("ready" if call else "nothing", file=out)
             else:
                 times = [seconds_of(call) for _ in range(int(rest))]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure.py MODEL THREADS: tokens per second of llama.cpp through its C API, as `llm --bench --json` prints its own:
+"""measure.py PACKAGE MODEL THREADS: tokens per second of llama.cpp through the C API in a Python package, llama_cpp or ik_llama_cpp, as `llm --bench --json` prints its own:
 prefill of 512 tokens, decode alone and of a batch of 8, 64 tokens each after prompts of 16; medians of three."""
+import importlib
 import json
 import statistics
 import sys
 import time
 
-import llama_cpp as lc
 import numpy as np
 
 REPEATS = 3
-SILENT = lc.llama_log_callback(lambda *_: None)  # must outlive the library's use of it
+lc = importlib.import_module({"llama_cpp": "llama_cpp", "ik_llama_cpp": "ik_llama_cpp._ctypes_api"}[sys.argv[1]])
 
 
 class Runner:
@@ -26,7 +26,10 @@ class Runner:
         self.batch = lc.llama_batch_init(512, 0, 1)
 
     def clear(self):
-        lc.llama_memory_clear(lc.llama_get_memory(self.context), True)
+        if hasattr(lc, "llama_get_memory"):
+            lc.llama_memory_clear(lc.llama_get_memory(self.context), True)
+        else:
+            lc.llama_kv_cache_clear(self.context)
 
     def step(self, rows):
         """rows: (token, position, sequence, wants logits). The next token of each row that wants one, greedy."""
@@ -59,9 +62,11 @@ class Runner:
 
 
 def main():
-    lc.llama_log_set(SILENT, None)
+    silent = lc.llama_log_callback(lambda *_: None) if hasattr(lc, "llama_log_callback") else None  # must outlive its use
+    if silent:
+        lc.llama_log_set(silent, None)
     lc.llama_backend_init()
-    path, threads = sys.argv[1], int(sys.argv[2])
+    path, threads = sys.argv[2], int(sys.argv[3])
     one, eight = Runner(path, threads, 1), Runner(path, threads, 8)
     one.once(1, 16, 4, False)
     print(json.dumps({"prefill_512": one.median(1, 512, 0, True), "decode_alone": one.median(1, 16, 64, False),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a routine times, and how: back ends, reference check, times, figures, rows."""
 import dataclasses
+import functools
+import importlib.util
+import pathlib
 import platform
 import typing
 
@@ -51,6 +54,7 @@ class Case:
     check: typing.Optional[Check] = None    # None: the outputs are random, the call is only run
     routes: dict = dataclasses.field(default_factory=dict)   # back end -> another call of the same inputs
     peers: dict = dataclasses.field(default_factory=dict)    # library -> a function without arguments
+    peer_row: typing.Optional[tuple] = None  # (op, case text) of the same work, for the libraries that bench/peers.py knows
     changes_inputs: bool = False
     uses_pdl: bool = True
     no_graph: tuple = ()                    # back ends that are not captured in graphs
@@ -235,14 +239,36 @@ def _tuned(args, call, inputs):
                 call(*inputs)
 
 
+@functools.lru_cache(maxsize=None)
+def _peer_library(name):
+    """(bench/peers.py, the library there), which is None where it is not installed."""
+    spec = importlib.util.spec_from_file_location("peers", pathlib.Path(__file__).resolve().parents[2] / "bench/peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    return peers, peers.library(name, torch.get_num_threads())
+
+
+def _peer_call(case, peer, device):
+    """A function without arguments, or None with a reason."""
+    if peer in case.peers:
+        return case.peers[peer], ""
+    if case.peer_row is None or peer == "torch" or device.type != "cpu":
+        return None, "has nothing to compare with"
+    peers, library = _peer_library(peer)
+    if library is None:
+        return None, "is not installed"
+    return library.row(case.peer_row[0], peers.parse(case.peer_row[1])), "has nothing to compare with"
+
+
 def _peer_rows(args, device, case):
     """{library: median}: what other libraries take for the same."""
     medians = {}
     for peer in args.peers:
-        if peer not in case.peers:
-            print(f"[INFO] {peer} has nothing to compare {args.routine} with.")
+        call, reason = _peer_call(case, peer, device)
+        if call is None:
+            print(f"[INFO] {peer} {reason} for {args.routine}.")
             continue
-        times = _times(args, device, case.peers[peer], (), False, False)
+        times = _times(args, device, call, (), False, False)
         medians[peer] = float(np.median(times))
         print_perf(peer, medians[peer], float(np.std(times)), case.flops / (1e9 * medians[peer]), case.bytes / (1e9 * medians[peer]))
     return medians

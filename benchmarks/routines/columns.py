@@ -56,4 +56,5 @@ _GROUPS = (
 )
 COLUMNS = " ".join(_GROUPS).split()
 # Behind --extra_columns, after the others: where a row was measured, and the medians of other libraries in milliseconds.
-EXTRA_COLUMNS = ("device", "device_name", "torch_median_time")
+PEERS = ("torch", "onednn", "zentorch", "llama.cpp", "ik_llama.cpp")
+EXTRA_COLUMNS = ("device", "device_name", *(f"{peer}_median_time" for peer in PEERS))

@@ -16,7 +16,7 @@ generate_repro_command flag - | print the command of this case and store it
 repro_command str = | written by --generate_repro_command
 enable_pdl flag - | programmatic dependent launch, where the function has it
 device str auto auto cpu cuda | where the tensors are (auto: a GPU if torch has one)
-peers words - torch | other libraries that compute the same, timed in the same run
+peers words - torch onednn zentorch llama.cpp ik_llama.cpp | other libraries that compute the same, timed in the same run
 warm_cache flag - | calls find their arguments in the caches, which are not flushed between them
 extra_columns flag - | columns of this library's own at the end of the CSV file
 """

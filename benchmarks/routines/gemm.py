@@ -171,6 +171,7 @@ def _dense(args, device):
     # Only where FlashInfer's function adds the bias: mm_bf16's does on some back ends, so the reference here is our own.
     return Case(call, (a, b, bias), row=_row(args, out_dtype=out, **({} if batched else {"bias": args.bias})), sleep=True,
                 check=_cosine(0.99, expected), uses_pdl=not batched,
+                peer_row=None if batched or bias is not None else ("mm_bf16", f"a=bf16:{args.m}x{args.k} b=bf16:{args.k}x{args.n}^t"),
                 peers={"torch": (lambda: torch.bmm(a, b.transpose(1, 2))) if batched else lambda: torch.nn.functional.linear(a, b, bias)},
                 **_work(args, args.batch_size if batched else 1, 2, 2, out, 2 * args.n if bias is not None else 0))
 

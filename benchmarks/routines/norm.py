@@ -35,7 +35,7 @@ def _norm(args, device, function, added):
 
     peers = {"torch": peer} if function is flashinfer.rmsnorm else {}
     return Case(lambda x, w: function(x, w, args.eps, enable_pdl=args.enable_pdl), (x, weight), 5 * x.numel(), None, _row(args, x),
-                Check(), peers=peers)
+                Check(), peers=peers, peer_row=("rmsnorm", f"input=f32:{x.shape[0]}x{x.shape[1]} weight=f32:{x.shape[1]}") if peers and x.dim() == 2 else None)
 
 
 def _fp8(args, device, kind):

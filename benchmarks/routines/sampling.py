@@ -49,7 +49,8 @@ def _softmax(args, device):
     x = _logits(args, device, args.batch_size, args.vocab_size)
     return Case(lambda x: sampling.softmax(x, args.temperature, enable_pdl=args.enable_pdl), (x,),
                 check=Check(1e-3, 1e-5, expected=lambda: [torch.softmax(x.double() / args.temperature, -1).float()]),
-                peers={"torch": lambda: torch.softmax(x / args.temperature, -1, dtype=torch.float32)})
+                peers={"torch": lambda: torch.softmax(x / args.temperature, -1, dtype=torch.float32)},
+                peer_row=("softmax", f"logits=f32:{args.batch_size}x{args.vocab_size}"))
 
 
 def _random(args, device):

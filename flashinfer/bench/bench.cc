@@ -16,7 +16,8 @@ namespace {
 
 struct Traffic {
   double bytes = 0;
-  int64_t widest_input = 0;  // bytes of an element
+  int64_t largest = 0;               // bytes of the largest input
+  DType largest_type = DType::kF32;  // its elements
 };
 
 Traffic traffic(const op::Op& op, const cases::Built& b) {
@@ -24,7 +25,8 @@ Traffic traffic(const op::Op& op, const cases::Built& b) {
   op::for_each_tensor(op, b.block.data(), [&](const op::Field& f, const TensorView& v) {
     const bool both = f.role == op::Role::kInOut || f.role == op::Role::kPagedInOut;
     t.bytes += static_cast<double>(v.nbytes()) * (both ? 2 : 1);
-    if (f.role == op::Role::kIn && is_floating(v.dtype())) t.widest_input = std::max(t.widest_input, v.item_size());
+    if ((f.role == op::Role::kIn || f.role == op::Role::kPaged) && v.nbytes() > t.largest)
+      t.largest = v.nbytes(), t.largest_type = v.dtype();
   });
   return t;
 }
@@ -78,7 +80,9 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   row.cost = cost_of(op, b, t);
   const bool in_turns = !gpu && row.cost.bytes >= kLeastBytesInTurns;
   if (!in_turns) row.copy_bandwidth = copy_rate(options.device);
-  const auto peak = [&] { return t.widest_input <= 2 ? dot_peak() : fma_peak(); };
+  // CPUs multiply f16 as f32; what is narrower than 16 bits becomes bf16.
+  const bool dots = size_of(t.largest_type) <= 2 && t.largest_type != DType::kF16;
+  const auto peak = [&] { return dots ? dot_peak() : fma_peak(); };
   const bool has_peak = row.cost.flops > 0 && !gpu;
   if (has_peak) row.peak = peak();
   if (gpu)

@@ -19,7 +19,7 @@ struct Over {
 };
 
 struct Options {
-  double seconds = 0.5;   // spent on each row, at least 5 calls; of other libraries at least 5 turns
+  double seconds = 0.5;   // spent on each row, at least 5 calls; beside others at least 5 turns, 3 of long ones
   bool refcheck = false;  // also run the correctness checks of the case
   Device device = kCpu;   // or a GPU, timed by its events
   bool cold = false;      // overwrite the last-level cache (of a GPU its L2) before each call
@@ -46,8 +46,9 @@ struct Row {
   op::Cost cost;
   double copy_bandwidth = 0;  // of as many bytes in turns with the calls (16 MB and more), else measured just before
                               // and after, the smaller one; on a GPU, of the driver's copy
-  double peak = 0;    // FLOP/s: of bf16 dots when an input is 16 bit or narrower, else of f32 FMA; 0 on a GPU and when
-                      // flops are not known
+  // FLOP/s: of bf16 dots when the largest input is bf16 or narrower than 16 bits, else of f32 FMA; the larger of before
+  // and after the calls. 0 on a GPU, and when flops are not known.
+  double peak = 0;
   std::string check;  // "ok", the failure, or empty
   int threads = 0;
   // Options::read: bytes a second of only reading the inputs, and that time over the row's in the same turn, for as

@@ -37,6 +37,10 @@ struct Rival {
   void over(double call) { ratios.push_back(times.back() / call); }
 };
 
+/// Rows whose turns take longer than this in all have fewer of them.
+constexpr int64_t kLongNanoseconds = 4'000'000'000;
+constexpr int kLeastTurns = 5, kTurnsOfLong = 3;
+
 /// A turn has so many calls that they take about this long, beside rivals.
 constexpr double kTurnSeconds = 10e-3;
 constexpr int kMostCallsOfTurn = 40;
@@ -49,9 +53,11 @@ Samples time_on_host(Calls& calls, const Options& options, Row& row, std::vector
   if (row.cost.bytes >= kLeastBytesInTurns) copier.emplace(static_cast<int64_t>(row.cost.bytes / 2)).seconds();
   const Tensor evicted = options.cold ? Tensor::zeros({2 * last_level_cache()}, DType::kU8) : Tensor();
   const int in_turn =
-      rivals.empty() ? 1 : static_cast<int>(std::clamp(kTurnSeconds / calls.seconds(3), 1.0, 1.0 * kMostCallsOfTurn));
+      rivals.empty() ? 1 : static_cast<int>(std::clamp(kTurnSeconds / calls.seconds(1), 1.0, 1.0 * kMostCallsOfTurn));
   const int64_t budget = static_cast<int64_t>(options.seconds * 1e9), begin = op::detail::monotonic_ns();
-  for (int turn = 0; turn < 5 || op::detail::monotonic_ns() - begin < budget; ++turn) {
+  for (int turn = 0;; ++turn) {
+    const int64_t spent = op::detail::monotonic_ns() - begin;
+    if (turn >= (spent > kLongNanoseconds ? kTurnsOfLong : kLeastTurns) && spent >= budget) break;
     if (copier) copies.seconds.push_back(copier->seconds());
     for (Rival& r : rivals) r.turn(in_turn);
     std::vector<double> mine;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "flashinfer/core/context.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/ops/common/fill.h"
 #include "flashinfer/ops/common/reference.h"
@@ -45,6 +46,20 @@ void fill_probs(const TensorView& t, uint64_t seed) {
   });
 }
 
+/// Softmax of normal values with this deviation over each row.
+void fill_softmax(const TensorView& t, double deviation, uint64_t seed) {
+  if (!t.is_contiguous() || t.rank() == 0)
+    throw ValueError("case: softmax(deviation) needs a contiguous tensor of rank 1 or more");
+  const int64_t d = t.size(-1);
+  if (t.numel() == 0) return;
+  const auto value = [&](int64_t i) { return std::exp(deviation * normal(seed, i)); };
+  parallel_for(t.numel() / d, [&](int64_t r) {
+    double sum = 0;
+    for (int64_t i = r * d; i < (r + 1) * d; ++i) sum += value(i);
+    for (int64_t i = r * d; i < (r + 1) * d; ++i) ref::store_element(t, i, value(i) / sum);
+  });
+}
+
 const op::Fill* family_fill(std::string_view name) {
   for (const op::Family& family : op::families())
     for (const op::Fill& f : family.fills)
@@ -75,6 +90,8 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
     each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
   else if (r.name == "probs")
     fill_probs(t, seed);
+  else if (r.name == "softmax")
+    fill_softmax(t, r.a, seed);
   else if (r.name == "perm") {
     std::vector<int64_t> p(static_cast<size_t>(t.numel()));
     std::iota(p.begin(), p.end(), 0);

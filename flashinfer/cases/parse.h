@@ -9,7 +9,7 @@
 //  dtype   := f32 f16 bf16 e4m3 e5m2 f64 u8 i8 u16 i16 u32 i32 u64 i64 bool fp4x2
 //  extents := 4x5120 | [1,2,3] (a vector with these values) | nothing (a scalar tensor)
 //  fill    := normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) |
-//             range(first,step) | perm | probs | nan | a fill of a family (its fills.cc)
+//             range(first,step) | perm | probs | softmax(std) | nan | a fill of a family (its fills.cc)
 //             default: normal(0,1) for floats, randint(0,100) for integers, fair coins for bool
 //  layout  := pad8 (8 unused elements after each row) | t (last two axes swapped in memory) |
 //             perm(1,0,2) (order of the axes in memory, outermost first)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The case runner must find what it is there to find: each row below breaks one promise.
 #include <gtest/gtest.h>
+#include <numeric>
 
 #include <array>
 #include <cmath>
@@ -63,6 +64,20 @@ TEST(Cases, RangesHaveSteps) {
     const cases::Built b = cases::build(kTwice, str("x=f32:5:", fill));
     EXPECT_EQ(b.tensors.front()->tensor.span<float>()[4], last) << fill;
   }
+}
+
+TEST(Cases, RowsOfSoftmaxSumToOne) {
+  const cases::Built b = cases::build(kTwice, "x=f32:3x5:softmax(3)");
+  const std::span<const float> x = b.tensors.front()->tensor.span<float>();
+  for (size_t r = 0; r < 3; ++r) EXPECT_NEAR(std::accumulate(&x[5 * r], &x[5 * r] + 5, 0.0), 1, 1e-6);
+  EXPECT_NE(x[0], x[5]);
+}
+
+TEST(Cases, RequestsSharePages) {
+  const cases::Built b = cases::build(kTwice, "x=f32:10:shared(3,2)");
+  const std::span<const float> x = b.tensors.front()->tensor.span<float>();
+  EXPECT_EQ(std::vector<float>(x.begin(), x.end()), (std::vector<float>{0, 1, 2, 3, 4, 0, 1, 2, 5, 6}));
+  EXPECT_THROW(cases::build(kTwice, "x=f32:11:shared(3,2)"), ValueError);
 }
 
 TEST(Runner, PassesWhatIsRight) { EXPECT_EQ(run("none"), ""); }

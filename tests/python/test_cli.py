@@ -218,8 +218,18 @@ def test_rows_of_a_list_over_one_another(tmp_path):
     assert "no line has --args and the label 'nothing'" in done.stderr
 
 
-def test_files_of_bench_name_rows_that_exist():
-    rows = {}
+def test_files_of_bench_name_rows_that_exist(tmp_path):
+    """Rows of case tables, other lines of the list, and columns of the results."""
+    program("bench", "--testlist", os.devnull, "--csv", str(tmp_path / "out.csv"))
+    rows, columns = {}, (tmp_path / "out.csv").read_text().rstrip("\n").split(",")
+    lists = {path: [shlex.split(line, comments=True) for line in path.read_text().splitlines()] for path in (ROOT / "bench").glob("*.txt")}
+    assert len(lists) == 4
+    for path, lines in lists.items():
+        labels = [words[words.index("--label") + 1] for words in lines if "--label" in words]
+        assert len(labels) == len(set(labels)), path
+        for words in lines:
+            assert "--over" not in words or words[words.index("--over") + 1] in labels, words
+            assert "--goal" not in words or re.fullmatch(r"(\w+)[<>]=[\d.]+", words[words.index("--goal") + 1])[1] in columns, words
     for line in (ROOT / "bench/bandwidth.txt").read_text().splitlines():
         words = shlex.split(line, comments=True)
         if "--case" in words:
