@@ -211,7 +211,10 @@ TEST(TrtllmMoe, Errors) {
   refused("weight_layout is 1, but must be MajorK (0) or BlockMajorK (2)", [](auto& a) { a.weight_layout = 1; });
   refused("local_expert_offset is 2 and local_num_experts 4", [](auto& a) { a.local_expert_offset = 2; });
   refused("top_k is 5, but must be in [1, 4]", [](auto& a) { a.top_k = 5; });
-  refused("routing_bias is None", [](auto& a) { a.routing_method_type = 2; });
+  refused("valid_hidden_size is 129, but must be in [1, 128]", [](auto& a) { a.valid_hidden_size = 129; });
+  refused("valid_intermediate_size is 0, but must be in [1, ", [](auto& a) { a.valid_intermediate_size = 0; });
+  refused("valid_hidden_size is 64 of 128 and do_finalize False",
+          [](auto& a) { a.valid_hidden_size = 64, a.do_finalize = false; });
   refused("activation_type is 12, ClampedRelu2, but this op has no argument for its limit",
           [](auto& a) { a.activation_type = 12; });
   const TensorView four = pattern<float>({kExperts}, 1);

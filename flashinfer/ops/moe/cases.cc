@@ -80,6 +80,12 @@ constexpr op::Case kFused[] = {
      "fc2_expert_weights=u8:4x64x24:randint(0,256) output_dtype=bfloat16 "
      "quant_scales=(f32:[600],u8:4x128x4:randint(40,56),f32:[2e-3,1e-3,1e-3,2e-3],f32:[300],u8:4x128x4:randint(40,56),f32:[1e-3])",
      "cpu", op::kAot, 3e-2, 0.1},
+    {"nvfp4_int64",  // eight bytes of codes in an element
+     "input=bf16:9x64 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 "
+     "fc1_expert_weights=i64:4x96x4:randint(-9000000000000000000,9000000000000000000) "
+     "fc2_expert_weights=i64:4x64x3:randint(-9000000000000000000,9000000000000000000) output_dtype=bfloat16 "
+     "quant_scales=(f32:[600],u8:4x128x4:randint(40,56),f32:[2e-3,1e-3,1e-3,2e-3],f32:[300],u8:4x128x4:randint(40,56),f32:[1e-3])",
+     "cpu", 0, 3e-2, 0.1},
     {"nvfp4_packed",
      "input=u8:9x32:randint(0,256) token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x96x32:randint(0,256) "
      "fc2_expert_weights=u8:4x64x24:randint(0,256) output_dtype=bfloat16 "

@@ -6,6 +6,14 @@
 
 namespace flashinfer {
 namespace moe {
+TensorView as_bytes(const TensorView& t) {
+  if (t.dtype() != DType::kI64 || t.rank() == 0) return t;
+  std::vector<int64_t> shape(t.shape().begin(), t.shape().end()), strides(t.strides().begin(), t.strides().end());
+  for (int64_t& s : strides) s *= 8;
+  shape.back() *= 8, strides.back() = 1;
+  return {t.data(), DType::kU8, shape, strides, t.device()};
+}
+
 namespace {
 void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, int64_t k, Scale sf, Scale grid,
                  Scale factor) {
@@ -106,8 +114,8 @@ constexpr op::Field fields[] = {
     op::in<&Moe::input>("input", "t columns", kWeights),
     op::in<&Moe::token_selected_experts>("token_selected_experts", "t k", op::indices),
     op::in<&Moe::token_final_scales>("token_final_scales", "t k", DType::kF32),
-    op::in<&Moe::fc1_expert_weights>("fc1_expert_weights", nullptr, kWeights),
-    op::in<&Moe::fc2_expert_weights>("fc2_expert_weights", nullptr, kWeights),
+    op::in<&Moe::fc1_expert_weights>("fc1_expert_weights", nullptr, kWeights | DType::kI64),
+    op::in<&Moe::fc2_expert_weights>("fc2_expert_weights", nullptr, kWeights | DType::kI64),
     op::attr<&Moe::output_dtype>("output_dtype", op::required),
     op::attr<&Moe::quant_scales>("quant_scales", op::required),
     op::in<&Moe::fc1_expert_biases>("fc1_expert_biases", nullptr, op::floats),
@@ -150,14 +158,15 @@ constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<refere
 
 Layer extents_of(const Moe& a) {
   const Mode mode = mode_of(a);
+  const TensorView fc1 = first_weights(a);
   Layer l;
   l.format = rows_of(mode), l.kind = static_cast<MoeActivation>(a.activation_type);
-  l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = a.fc1_expert_weights.size(0);
+  l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = fc1.size(0);
   if (has_panels(a)) {
     l.hidden = a.input.size(1) * (is_bytes(a.input) ? 2 : 1);
-    l.width = op::inferring() ? 0 : gemm::packed_columns("fc1_expert_weights", a.fc1_expert_weights, l.hidden);
+    l.width = op::inferring() ? 0 : gemm::packed_columns("fc1_expert_weights", fc1, l.hidden);
   } else {
-    l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1), l.width = a.fc1_expert_weights.size(1);
+    l.hidden = fc1.size(2) * (has_four_bits(mode) ? 2 : 1), l.width = fc1.size(1);
   }
   l.inter = has_gate(l.kind) ? l.width / 2 : l.width;
   l.x = a.input;
@@ -166,8 +175,8 @@ Layer extents_of(const Moe& a) {
 Layer layer_of(const Moe& a) {
   const Mode mode = mode_of(a);
   Layer l = extents_of(a);
-  set_weights(a, l.first, a.fc1_expert_weights, l.width, l.hidden, Scale::kSf1, Scale::kGrid1, Scale::kFactor1);
-  set_weights(a, l.second, a.fc2_expert_weights, l.hidden, l.inter, Scale::kSf2, Scale::kGrid2, Scale::kFactor2);
+  set_weights(a, l.first, first_weights(a), l.width, l.hidden, Scale::kSf1, Scale::kGrid1, Scale::kFactor1);
+  set_weights(a, l.second, second_weights(a), l.hidden, l.inter, Scale::kSf2, Scale::kGrid2, Scale::kFactor2);
   l.first.bias = a.fc1_expert_biases, l.second.bias = a.fc2_expert_biases, l.add_second_bias = a.tp_rank == 0;
   if (mode == Mode::kNvfp4)
     l.x_encode = number(*scale_of(a, Scale::kInput)), l.inter_encode = number(*scale_of(a, Scale::kInter));

@@ -11,10 +11,14 @@ using Moe = CutlassFusedMoe;
 /// Weights and rows, in this order; the header's table.
 enum class Mode { kPlain, kFp8, kFp8Blocks, kMxFp8, kNvfp4, kMxfp4, kMxfp4Fp8, kMxfp4MxFp8, kInt4 };
 inline bool is_bytes(const TensorView& t) { return t.dtype() == DType::kU8 || t.dtype() == DType::kF4E2M1x2; }
+/// `t`, of int64 as its bytes: eight in an element.
+TensorView as_bytes(const TensorView& t);
+inline TensorView first_weights(const Moe& a) { return as_bytes(a.fc1_expert_weights); }
+inline TensorView second_weights(const Moe& a) { return as_bytes(a.fc2_expert_weights); }
 /// Weights of prepare_quantized_weights.
 inline bool has_panels(const Moe& a) { return a.fc1_expert_weights.rank() == 4; }
 inline Mode mode_of(const Moe& a) {
-  if (is_bytes(a.fc1_expert_weights))
+  if (is_bytes(a.fc1_expert_weights) || a.fc1_expert_weights.dtype() == DType::kI64)
     return a.use_w4_group_scaling    ? (a.quant_scales && a.quant_scales->size() == 8 ? Mode::kInt4 : Mode::kMxfp4)
            : a.use_mxfp8_act_scaling ? Mode::kMxfp4MxFp8
            : a.quant_scales && a.quant_scales->size() == 5 ? Mode::kMxfp4Fp8

@@ -18,7 +18,7 @@ void check_flags(const Moe& a) {
   flag(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
   FI_CHECK(a.cluster_size == 1 && a.cluster_rank == 0, NotImplementedError, "cluster_size is ", a.cluster_size,
            ", but only 1 is implemented");
-  const bool fp8 = a.fc1_expert_weights.dtype() == DType::kF8E4M3, bytes = is_bytes(a.fc1_expert_weights);
+  const bool fp8 = a.fc1_expert_weights.dtype() == DType::kF8E4M3, bytes = is_bytes(first_weights(a));
   const auto needs = [&](bool set, bool fits, const char* name, const char* what) {
     FI_CHECK(!set || fits, ValueError, name, " is True, but fc1_expert_weights.dtype is ",
              flashinfer::name(a.fc1_expert_weights.dtype()), ", not ", what);
@@ -141,7 +141,11 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
 }
 /// The weights' ranks, and that packed ones are allowed.
 void check_ranks(const Moe& a) {
-  const TensorView &fc1 = a.fc1_expert_weights, &fc2 = a.fc2_expert_weights;
+  for (const auto& [name, t] :
+       {std::pair("fc1_expert_weights", &a.fc1_expert_weights), std::pair("fc2_expert_weights", &a.fc2_expert_weights)})
+    FI_CHECK(t->dtype() != DType::kI64 || t->last_dim_contiguous(), ValueError, name, " is ", to_string(*t),
+             ", but FP4 codes in int64 must be contiguous along the last dimension");
+  const TensorView fc1 = first_weights(a), fc2 = second_weights(a);
   const bool narrow = fc1.dtype() == DType::kF8E4M3 || is_bytes(fc1),
              panels = fc1.rank() == 4 && fc1.size(3) == kPanelLine && narrow;
   FI_CHECK(fc1.rank() == 3 || panels, ValueError, "fc1_expert_weights is ", to_string(fc1),
@@ -191,7 +195,7 @@ void check_scales(const Moe& a) {
   const size_t given = a.quant_scales ? a.quant_scales->size() : 0;
   FI_CHECK(given == scales.size(), ValueError, "quant_scales has ", given, " tensors, but weights of ",
            name(a.fc1_expert_weights.dtype()), " with these flags need ", scales.size(),
-           is_bytes(a.fc1_expert_weights) && scales.size() == 6 ? " (or 5: MXFP4 with rows of float8_e4m3fn)" : "");
+           is_bytes(first_weights(a)) && scales.size() == 6 ? " (or 5: MXFP4 with rows of float8_e4m3fn)" : "");
 }
 }  // namespace
 
@@ -215,11 +219,11 @@ void validate(const Moe& a) {
            " and the intermediate size ", x.inter, ", but rows must have a multiple of ", block,
            " elements (that share a scale)");
   if (has_panels(a)) {
-    const int64_t n = gemm::packed_columns("fc2_expert_weights", a.fc2_expert_weights, x.inter);
+    const int64_t n = gemm::packed_columns("fc2_expert_weights", second_weights(a), x.inter);
     FI_CHECK(n == x.hidden, ValueError, "fc2_expert_weights is packed for ", n, " columns, but the hidden size is ",
              x.hidden, " (from input)");
   } else {
-    check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});
+    check_shape("fc2_expert_weights", second_weights(a), {x.experts, x.hidden, x.inter / per});
   }
   check_shape("input", a.input, {x.tokens, is_bytes(a.input) ? x.hidden / 2 : x.hidden});
   if (a.fc1_expert_biases) check_shape("fc1_expert_biases", *a.fc1_expert_biases, {x.experts, x.width});

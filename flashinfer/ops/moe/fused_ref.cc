@@ -74,8 +74,8 @@ void set_experts_for_reference(const Moe& a, Layer& l) {
 
 Elements elements_of(const Moe& a, const Layer& l) {
   const Mode mode = mode_of(a);
-  Elements out{.first = weight_of(a, a.fc1_expert_weights, first_places(mode), l.width, l.hidden),
-               .second = weight_of(a, a.fc2_expert_weights, second_places(mode), l.hidden, l.inter)};
+  Elements out{.first = weight_of(a, first_weights(a), first_places(mode), l.width, l.hidden),
+               .second = weight_of(a, second_weights(a), second_places(mode), l.hidden, l.inter)};
   if (!a.input_sf) return out;
   const bool fp4 = mode == Mode::kNvfp4;
   const ref::ByteScales scales{

@@ -35,7 +35,7 @@ Chosen choose(const G& a, moe::Routed (*route)(const MoeRouting&)) {
                .routing_bias = a.routing_bias};
   r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor,
   r.norm_topk_prob = a.norm_topk_prob;
-  const moe::Routed routed = route(r);
+  const moe::Routed routed = route(moe::without_unused(r));
   Chosen out;
   const auto experts = static_cast<int32_t>(a.routing_logits.size(1));
   for (int64_t t = 0; t < a.routing_logits.size(0); ++t) {
@@ -124,7 +124,7 @@ void validate(const G& a) {
                .top_k = a.top_k,
                .routing_bias = a.routing_bias};
   r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor;
-  moe::check_routing(r);
+  moe::check_routing(moe::without_unused(r));
   FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, "tile_tokens_dim is ", tile,
            ", but must be a power of two");
   FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError,

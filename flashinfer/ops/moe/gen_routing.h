@@ -20,6 +20,7 @@ namespace flashinfer {
 ///   num_non_exiting_ctas i32 [1]               tiles that have rows
 /// `tiles` is the maximum for any routing of t * c rows to that many local experts.
 ///
+/// As in FlashInfer, methods without a bias or a factor ignore routing_bias and routed_scaling_factor.
 /// ValueError: as moe_routing; top_k above e; a tile that is not a power of two; local experts outside [0, e); shared
 /// experts without DeepSeekV3's groups (n_group > 1) or with some experts on other ranks.
 struct TrtllmGenRouting {

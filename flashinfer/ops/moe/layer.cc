@@ -215,7 +215,7 @@ void keep_activations(const Layer& l, const Tensor& inter) {
 /// `out` from rows of product 2: weighted sums, or the rows themselves.
 void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y) {
   const Floats bias(l.add_second_bias ? l.second.bias : std::nullopt), factor(l.second.column_factor);
-  const std::vector<int32_t> column = columns_of(l.second, l.hidden);
+  const std::vector<int32_t> column = columns_of(l.second, rows_of_second(l));
   std::vector<int32_t> rows = p.row_of;
   std::vector<float> weights = l.weights;
   const bool sums = l.out.defined();
@@ -228,7 +228,8 @@ void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y
   sum.y = y.data_as<float>(), sum.out = out.data(), sum.row = rows.data(), sum.expert = p.expert_of.data(),
   sum.column = pointer(column);
   sum.scales = weights.data(), sum.factor = factor.p, sum.bias = bias.p;
-  sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.out_stride = out.stride(0);
+  sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.width = rows_of_second(l),
+  sum.out_stride = out.stride(0);
   sum.rows_per_task = ops::rows_per_task(sum.tokens, l.hidden * (4 * sum.top_k + 2));
   ops::run_rows(fn, sum, sum.tokens, sum.rows_per_task);
   for (size_t i = 0; l.row_of.defined() && i < rows.size(); ++i)
@@ -250,7 +251,8 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
                           std::vector<gemm::Group> groups) {
   static constexpr float kOne = 1;
   const Weights& w = which == 1 ? l.first : l.second;
-  gemm::GroupedWork work{.a = rows.data,
+  const int64_t depth = depth_of(l, which) / (l.format == RowFormat::kNvfp4 ? 2 : 1);
+  gemm::GroupedWork work{.a = rows.data.slice(1, 0, depth),
                          .b = w.data,
                          .out = out,
                          .a_fp4 = l.format == RowFormat::kNvfp4,
@@ -277,7 +279,7 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
 void run(const Layer& l, const Kernels& kernels) {
   const Permutation p = permute(l);
   const Tensor h = Tensor::empty({p.rows(), l.width}, DType::kF32),
-               y = Tensor::empty({p.rows(), l.hidden}, DType::kF32);
+               y = Tensor::empty({p.rows(), rows_of_second(l)}, DType::kF32);
   std::vector<float> row_weight(p.token_of.size());
   for (size_t i = 0; i < p.row_of.size(); ++i)
     if (p.row_of[i] >= 0) row_weight[static_cast<size_t>(p.row_of[i])] = l.weights[i];
@@ -324,7 +326,7 @@ Kernels find_kernels(const Layer& l, ops::Lookup& lookup) {
                                              : lookup.kernel<ops::kBlockQuantize>(quant_config(l.format, t));
   };
   return {.first = product(l.first, l.width, l.hidden),
-          .second = product(l.second, l.hidden, l.inter),
+          .second = product(l.second, rows_of_second(l), depth_of(l, 2)),
           .activate = lookup.kernel<kActivate>(MoeConfig{inter_dtype(l)}),
           .sum = lookup.kernel<kSum>(MoeConfig{l.out.defined() ? l.out.dtype() : DType::kBF16}),
           .convert_x = is_narrow(l.x) && !l.x_cast ? nullptr : converter(l.x.dtype(), l.x_cast.has_value()),

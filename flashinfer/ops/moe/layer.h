@@ -45,9 +45,11 @@ struct Weights {
 };
 
 struct Layer {
-  int64_t tokens = 0, top_k = 0, experts = 0, hidden = 0, inter = 0, width = 0;  // width: rows of `first`
-  TensorView x;                                                                  // [tokens, hidden]; FP4: bytes
-  Tensor x_scales;  // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
+  // `hidden`: columns of x that product 1 reads, and of the result; `width`: rows of `first`
+  int64_t tokens = 0, top_k = 0, experts = 0, hidden = 0, inter = 0, width = 0;
+  int64_t second_rows = 0, second_depth = 0;  // rows of `second`, and columns of `inter` that it reads; 0: all
+  TensorView x;                               // [tokens, hidden or more]; FP4: bytes
+  Tensor x_scales;                            // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
   RowFormat format = RowFormat::kPlain;
   float x_encode = 1, inter_encode = 1;      // NVFP4: global scales of x and of the activations
   std::optional<TensorView> inter_factor{};  // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
@@ -100,6 +102,10 @@ struct Rows {
 };
 /// Of the shape and types that x [rows, k] has in the layer's format; not filled.
 Rows empty_rows(const Layer& l, const TensorView& x);
+inline int64_t rows_of_second(const Layer& l) { return l.second_rows ? l.second_rows : l.hidden; }
+inline int64_t depth_of(const Layer& l, int which) {
+  return which == 1 ? l.hidden : l.second_depth ? l.second_depth : l.inter;
+}
 /// Product `which` of rows sorted into groups.
 gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out,
                           std::vector<gemm::Group> groups);

@@ -87,12 +87,12 @@ std::vector<double> one_product(const Layer& l, int which, const std::vector<dou
                                 int64_t e, double factor) {
   const Weights& w = which == 1 ? l.first : l.second;
   const Elements::Weight& weight = which == 1 ? elements.first : elements.second;
-  const int64_t n = which == 1 ? l.width : l.hidden;
+  const int64_t n = which == 1 ? l.width : rows_of_second(l);
   std::vector<double> out;
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < (which == 1 ? n : l.hidden); ++i) {
     const int64_t at = stored(w, i, n);
     double v = 0;
-    for (size_t k = 0; k < row.size(); ++k) v += row[k] * weight(e, at, static_cast<int64_t>(k));
+    for (int64_t k = 0; k < depth_of(l, which); ++k) v += row[static_cast<size_t>(k)] * weight(e, at, k);
     v *= factor;
     if (w.column_factor) v *= ref::at(*w.column_factor, {e, at});
     if (w.bias && (which == 1 || l.add_second_bias)) v += ref::at(*w.bias, {e, at});

@@ -19,7 +19,7 @@
 namespace flashinfer {
 
 /// Not in FlashInfer: top_k experts of each token by one of the routing methods (RoutingMethodType), in f32, the
-/// largest first, ties to the smaller id, NaN after all numbers.
+/// largest first, ties to the smaller id, NaN after all numbers. routing_bias absent: zeros.
 ///   0 Default            softmax over all, weights are those of the chosen
 ///   1 Renormalize        softmax over the chosen logits
 ///   2 DeepSeekV3         s = sigmoid(logit), b = s + bias; a group's score is the sum of its two largest b; experts of
@@ -30,7 +30,7 @@ namespace flashinfer {
 ///   6 SigmoidRenorm      sigmoid, divided by the sum when norm_topk_prob
 ///   7 MiniMax2           as 2 with one group
 ///   8 Sigmoid, 9 TopKSigmoid   sigmoid of the chosen
-/// ValueError: top_k outside [1, e], a bias for other methods than 2 and 7 or none for them, groups that do not divide
+/// ValueError: top_k outside [1, e], a bias for other methods than 2 and 7, groups that do not divide
 /// e or hold fewer than top_k experts, groups or a factor for methods that have none.
 struct MoeRouting {
   TensorView routing_logits;  // [t, e] f32|bf16|f16
@@ -99,8 +99,8 @@ struct CutlassFusedMoe {
   TensorView input;                   // [t, h] bf16|f16|f32, e4m3, or uint8 [t, h/2]
   TensorView token_selected_experts;  // [t, k] i32|i64
   TensorView token_final_scales;      // [t, k] f32
-  TensorView fc1_expert_weights;      // [E, 2i, h] (no gate: [E, i, h]), FP4: bytes; or both weights from
-                                      // prepare_quantized_weights
+  TensorView fc1_expert_weights;      // [E, 2i, h] (no gate: [E, i, h]), FP4: bytes, or int64 of 8 bytes; or both
+                                      // weights from prepare_quantized_weights
   TensorView fc2_expert_weights;      // [E, h, i]
   DType output_dtype = DType::kBF16;
   std::optional<std::vector<TensorView>> quant_scales = {};

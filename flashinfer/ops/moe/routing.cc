@@ -178,7 +178,8 @@ void each_token(const Rule& r, const TensorView& logits, const std::vector<float
 }
 template <class W, class Route>
 moe::Routed all_tokens(const MoeRouting& a, Route routed) {
-  const std::vector<float> bias = a.routing_bias ? row_of(*a.routing_bias, 0) : std::vector<float>();
+  const auto experts = static_cast<size_t>(a.routing_logits.size(1));
+  const std::vector<float> bias = a.routing_bias ? row_of(*a.routing_bias, 0) : std::vector<float>(experts, 0.0f);
   const auto n = static_cast<size_t>(a.routing_logits.size(0) * a.top_k);
   moe::Routed out{std::vector<int32_t>(n), std::vector<double>(n)};
   each_token<W>(rule_of(a), a.routing_logits, bias, routed, [&](int64_t t, const auto& ids, const auto& weights) {
@@ -230,8 +231,8 @@ void validate_routing_as(const MoeRouting& a) {
   FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, "routing_method is ", m, ", but must be in [0, 9]");
   FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, "top_k is ", a.top_k, ", but must be in [1, ", e, "] (experts)");
   FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, "top_k is ", a.top_k, ", but Llama4 routes to one expert");
-  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, "routing_bias is ", a.routing_bias ? "given" : "None",
-           ", but DeepSeekV3 (2) and MiniMax2 (7), and only they, have one; routing_method is ", m);
+  FI_CHECK(by_bias(m) || !a.routing_bias, ValueError,
+           "routing_bias is given, but only DeepSeekV3 (2) and MiniMax2 (7) have one; routing_method is ", m);
   if (m == kDeepSeekV3) {
     const Rule r = rule_of(a);
     check_groups(e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
@@ -311,6 +312,10 @@ constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deeps
 }  // namespace ops::moe
 
 namespace moe {
+MoeRouting without_unused(MoeRouting a) {
+  if (!by_bias(a.routing_method)) a.routing_bias.reset(), a.routed_scaling_factor = 1;
+  return a;
+}
 void check_routing(const MoeRouting& a) { validate_routing_as(a); }
 Routed route(const MoeRouting& a) { return all_tokens<float>(a, flashinfer::route); }
 Routed route_reference(const MoeRouting& a) { return all_tokens<double>(a, flashinfer::route_reference); }

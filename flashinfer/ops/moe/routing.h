@@ -13,6 +13,8 @@ struct Routed {
   std::vector<double> weights;  // of the kernel: f32 numbers
 };
 /// routing.cc
+/// `a` as the trtllm family takes it: as in FlashInfer, a bias and a factor are ignored by methods that have none.
+MoeRouting without_unused(MoeRouting a);
 void check_routing(const MoeRouting& a);
 Routed route(const MoeRouting& a);            // f32, in parallel
 Routed route_reference(const MoeRouting& a);  // f64

@@ -34,7 +34,7 @@ op::Shape choices_by_inter(const B& a) {
 }
 template <class B>
 op::Shape tokens_by_hidden(const B& a) {
-  return {2, {a.hidden_states.size(0), hidden_of(a)}};
+  return {2, {a.hidden_states.size(0), valid_hidden(a)}};
 }
 template <class B>
 op::Shape choices_by_hidden(const B& a) {

@@ -42,6 +42,14 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 /// unweighted; expert_weights bf16 [t, top_k]; expanded_idx_to_permuted_idx i32 [t * top_k], the row of each choice or
 /// -1.
 ///
+/// As in FlashInfer, routing methods without a bias or a factor ignore routing_bias and routed_scaling_factor, and only
+/// the fp8 block format rejects groups of other methods than DeepSeekV3. A given routing ignores all of these.
+///
+/// With valid_hidden_size = v the columns of hidden_states from v on are padding: GEMM 1 reads v of them, out has v
+/// columns, and GEMM 2 has rows for all columns or for v rounded up to 128. With valid_intermediate_size = v GEMM 2
+/// reads v columns of the activations. Neither value of padding nor of its weights is used. v must be whole blocks of
+/// scales and of the blocked layout.
+///
 /// ValueError: as moe_routing; inconsistent extents, dtypes or layouts; arguments of another format. Activations are
 /// those of cutlass_fused_moe except ClampedRelu2. SwigluStep's limit is gemm1_clamp_limit[e], times
 /// output1_scale_gate_scalar[e] where there is one; 7 when absent. Situ (beta tanh(u / beta) alpha tanh(g / alpha)
@@ -53,7 +61,7 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 /// intermediate_size], the activations before they are quantised, rows sorted by expert, zeros behind them; and
 /// expanded_idx_to_permuted_idx is a result with do_finalize = true, too.
 ///
-/// NotImplementedError: valid sizes below the full ones.
+/// NotImplementedError: valid_hidden_size below the full one with do_finalize = false.
 template <MoeFormat F, bool Given>
 struct TrtllmMoe {
   static constexpr MoeFormat kFormat = F;
@@ -94,7 +102,7 @@ struct TrtllmMoe {
   std::optional<TensorView> routing_replay_out = {};  // i16 [>= t, top_k]: the first t rows get the ids
   std::optional<int64_t> num_fused_shared_experts = {}, valid_hidden_size = {}, valid_intermediate_size = {};
   std::optional<int64_t> hidden_states_scale_layout = {};  // None or SfLayout.layout_linear (2)
-  std::optional<TensorView> output = {};                   // bf16 [t, h]
+  std::optional<TensorView> output = {};                   // bf16 [t, h], with valid_hidden_size [t, v]
   std::optional<TensorView> gemm2_output = {}, expert_weights = {}, expanded_idx_to_permuted_idx = {},
                             gemm1_activation_output = {};  // C++ only: memory for the other results
 };

@@ -14,6 +14,10 @@ constexpr op::Case kBf16[] = {
      "gemm1_weights=bf16:8x64x64:normal(0,0.1) gemm2_weights=bf16:8x64x32:normal(0,0.1) num_experts=16 top_k=4 "
      "n_group=4 topk_group=2 intermediate_size=32 local_expert_offset=4 local_num_experts=8 "
      "routed_scaling_factor=2.5 routing_method_type=2 weight_layout=0 routing_replay_out=i16:11x4", "cpu", 0, 3e-2, 0.1},
+    {"unused_routing_arguments",
+     "routing_logits=f32:9x4 routing_bias=f32:4 hidden_states=bf16:9x64 gemm1_weights=bf16:4x64x64:normal(0,0.1) "
+     "gemm2_weights=bf16:4x64x32:normal(0,0.1) num_experts=4 top_k=2 n_group=8 topk_group=4 intermediate_size=32 "
+     "local_expert_offset=0 local_num_experts=4 routed_scaling_factor=2.5 weight_layout=0 routing_method_type=1", "cpu", 0, 3e-2, 0.1},
     {"plain_relu2",
      "routing_logits=f32:5x4 routing_bias=None hidden_states=bf16:5x48 gemm1_weights=bf16:4x40x48:normal(0,0.1) "
      "gemm2_weights=bf16:4x48x40:normal(0,0.1) num_experts=4 top_k=2 n_group=None topk_group=None "
@@ -90,6 +94,12 @@ constexpr op::Case kFp8PerChannelScaleRouted[] = {
      "routed_scaling_factor=None", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kFp8BlockScale[] = {
+    {"valid_sizes",  // here and below: the last hidden columns and the last activations are padding
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x96 hidden_states_scale=u8:9x3:randint(122,128) "
+     "gemm1_weights=e4m3:4x128x96 gemm1_weights_scale=u8:4x128x3:randint(124,128) gemm2_weights=e4m3:4x96x64 "
+     "gemm2_weights_scale=u8:4x96x2:randint(124,128) num_experts=4 top_k=2 n_group=None topk_group=None intermediate_size=64 "
+     "local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None fp8_quantization_type=2 valid_hidden_size=64 "
+     "valid_intermediate_size=32", "cpu", 0, 3e-2, 0.2},
     {"shared_experts",
      "routing_logits=f32:9x4 routing_bias=f32:4:normal(0,0.1) hidden_states=e4m3:9x64 hidden_states_scale=u8:9x2:randint(122,128) "
      "gemm1_weights=e4m3:5x128x64 gemm1_weights_scale=u8:5x128x2:randint(124,128) gemm2_weights=e4m3:5x64x64 "
@@ -134,6 +144,15 @@ constexpr op::Case kFp8BlockScaleRouted[] = {
      "fp8_quantization_type=2", "cpu", 0, 3e-2, 0.2},
 };
 constexpr op::Case kFp4BlockScale[] = {
+    {"valid_sizes",
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=u8:9x48:randint(0,256) "
+     "hidden_states_scale=u8:9x6:randint(40,56) gemm1_weights=u8:4x128x48:randint(0,256) "
+     "gemm1_weights_scale=u8:4x128x8:randint(40,56) gemm1_bias=f32:4x128 gemm1_alpha=None gemm1_beta=None "
+     "gemm1_clamp_limit=None gemm2_weights=u8:4x96x32:randint(0,256) "
+     "gemm2_weights_scale=u8:4x128x4:randint(40,56) gemm2_bias=f32:4x96 output1_scale_scalar=f32:[3,2,3,3] "
+     "output1_scale_gate_scalar=f32:[0.01,0.02,0.01,0.01] output2_scale_scalar=f32:[1e-3] num_experts=4 top_k=2 "
+     "n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 local_num_experts=4 "
+     "routed_scaling_factor=None routing_method_type=1 valid_hidden_size=64 valid_intermediate_size=48", "cpu", 0, 3e-2, 0.1},
     {"nvfp4",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=u8:9x32:randint(0,256) "
      "hidden_states_scale=u8:9x4:randint(40,56) gemm1_weights=u8:4x128x32:randint(0,256) "
@@ -153,6 +172,15 @@ constexpr op::Case kFp4BlockScale[] = {
      "topk_group=None intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None", "cpu", 0, 3e-2, 0.2},
 };
 constexpr op::Case kFp4BlockScaleRouted[] = {
+    {"valid_sizes",  // of 192 hidden columns 128, for which gemm2 has rows
+     "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=bf16:9x192 "
+     "hidden_states_scale=None gemm1_weights=u8:4x256x96:randint(0,256) "
+     "gemm1_weights_scale=u8:4x256x8:randint(118,123) gemm1_bias=None gemm1_alpha=None gemm1_beta=None "
+     "gemm1_clamp_limit=None gemm2_weights=u8:4x128x64:randint(0,256) "
+     "gemm2_weights_scale=u8:4x128x4:randint(118,123) gemm2_bias=f32:4x128 output1_scale_scalar=None "
+     "output1_scale_gate_scalar=None output2_scale_scalar=None num_experts=4 top_k=2 n_group=None "
+     "topk_group=None intermediate_size=128 local_expert_offset=0 local_num_experts=4 "
+     "routed_scaling_factor=None valid_hidden_size=128 valid_intermediate_size=96", "cpu", 0, 3e-2, 0.1},
     {"mxfp4_bf16",
      "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=bf16:9x128 "
      "hidden_states_scale=None gemm1_weights=u8:4x256x64:randint(0,256) "
@@ -173,6 +201,13 @@ constexpr op::Case kFp4BlockScaleRouted[] = {
      "routed_scaling_factor=None activation_type=10 per_token_scale=f32:9:uniform(0.5,1.5)", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kMxint4BlockScale[] = {
+    {"valid_sizes",
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x96 gemm1_weights=u8:4x128x48:randint(0,256) "
+     "gemm1_weights_scale=bf16:4x128x4:uniform(0.01,0.05) gemm1_alpha=None gemm1_beta=None "
+     "gemm1_clamp_limit=None gemm2_weights=u8:4x96x32:randint(0,256) "
+     "gemm2_weights_scale=bf16:4x128x4:uniform(0.01,0.05) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None valid_hidden_size=64 "
+     "valid_intermediate_size=32", "cpu", 0, 3e-2, 0.1},
     {"swiglu",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x64 gemm1_weights=u8:4x128x32:randint(0,256) "
      "gemm1_weights_scale=bf16:4x128x4:uniform(0.01,0.05) gemm1_alpha=None gemm1_beta=None "

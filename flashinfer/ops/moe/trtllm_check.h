@@ -74,8 +74,14 @@ void check_extents(const Check& c, const B& a) {
     FI_CHECK(!t || *t == size, NotImplementedError, name, " is ", *t, ", but only the full size, ", size,
              ", is implemented");
   };
-  full("valid_hidden_size", a.valid_hidden_size, hidden_of(a));
-  full("valid_intermediate_size", a.valid_intermediate_size, a.intermediate_size);
+  const auto valid = [&](const char* name, const std::optional<int64_t>& t, int64_t size) {
+    FI_CHECK(!t || (*t > 0 && *t <= size), ValueError, name, " is ", *t, ", but must be in [1, ", size, "]");
+  };
+  valid("valid_hidden_size", a.valid_hidden_size, hidden_of(a));
+  valid("valid_intermediate_size", a.valid_intermediate_size, a.intermediate_size);
+  FI_CHECK(a.do_finalize || valid_hidden(a) == hidden_of(a), NotImplementedError, "valid_hidden_size is ",
+           valid_hidden(a), " of ", hidden_of(a),
+           " and do_finalize False, but the width of gemm2_output is not documented for it: set do_finalize");
   const int64_t shared = shared_of(a);
   constexpr bool kShares = B::kFormat == MoeFormat::kFp8Block || B::kFormat == MoeFormat::kFp4Block;
   FI_CHECK(shared == 0 || kShares, ValueError, "num_fused_shared_experts is ", shared, ", but this format has none");
@@ -100,7 +106,7 @@ void check_extents(const Check& c, const B& a) {
 
 template <class B>
 void check_weight(const Check& c, const B& a, bool first, const TensorView& w, const std::optional<TensorView>& scale,
-                  int64_t n, int64_t k) {
+                  int64_t n, int64_t k, int64_t used) {
   const char *name = first ? "gemm1_weights" : "gemm2_weights",
              *scale_name = first ? "gemm1_weights_scale" : "gemm2_weights_scale";
   const int64_t e = experts_of(a);
@@ -116,6 +122,8 @@ void check_weight(const Check& c, const B& a, bool first, const TensorView& w, c
                 step = deepseek(a) ? 128 : std::max<int64_t>(weight_block(a), 1);
   FI_CHECK(k % std::max(block, step) == 0, ValueError, "rows of ", name, " have ", k,
            " elements, but must have a multiple of ", std::max(block, step));
+  FI_CHECK(used % std::max(block, step) == 0, ValueError, first ? "valid_hidden_size" : "valid_intermediate_size",
+           " is ", used, ", but must be a multiple of ", std::max(block, step), " (blocks of ", name, ")");
   if (block)
     c.shape(name, w, {e, k / block, n, block});
   else
@@ -174,7 +182,7 @@ void check_routing_arguments(const Check& c, const B& a) {
     if (a.routing_bias) c.shape("routing_bias", *a.routing_bias, {a.num_experts});
     check_routing(routing_of(a));
   } else {
-    c.given("routing_bias", a.routing_bias, false, "the routing is given");
+    if (a.routing_bias) c.shape("routing_bias", *a.routing_bias, {a.num_experts});
     c.dtype("topk_ids", a.topk_ids.first, DType::kI32);
     c.shape("topk_ids", a.topk_ids.first, {t, a.top_k});
     if (!a.topk_ids.stacked) {
@@ -206,12 +214,13 @@ void check(const B& a) {
   c.given("gemm2_per_channel_weight_scale", a.gemm2_per_channel_weight_scale, kPerChannel,
           "it belongs to the per channel format");
   const int64_t h = hidden_of(a), n = gated(a) ? 2 * a.intermediate_size : a.intermediate_size, e = experts_of(a);
-  check_weight(c, a, true, a.gemm1_weights, a.gemm1_weights_scale, n, h);
-  check_weight(c, a, false, a.gemm2_weights, a.gemm2_weights_scale, h, a.intermediate_size);
+  const int64_t rows = second_rows(a);
+  check_weight(c, a, true, a.gemm1_weights, a.gemm1_weights_scale, n, h, valid_hidden(a));
+  check_weight(c, a, false, a.gemm2_weights, a.gemm2_weights_scale, rows, a.intermediate_size, valid_inter(a));
   c.rows("gemm1_per_channel_weight_scale", a.gemm1_per_channel_weight_scale, e, n);
-  c.rows("gemm2_per_channel_weight_scale", a.gemm2_per_channel_weight_scale, e, h);
+  c.rows("gemm2_per_channel_weight_scale", a.gemm2_per_channel_weight_scale, e, rows);
   c.rows("gemm1_bias", a.gemm1_bias, e, n);
-  c.rows("gemm2_bias", a.gemm2_bias, e, h);
+  c.rows("gemm2_bias", a.gemm2_bias, e, rows);
   constexpr bool kScalars = kPerTensor || kPerChannel || B::kFormat == MoeFormat::kFp4Block;
   const bool scalars = kPerTensor || kPerChannel || (kScalars && a.output1_scale_scalar);
   c.given("output1_scale_scalar", a.output1_scale_scalar, scalars,

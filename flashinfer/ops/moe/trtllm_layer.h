@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/moe/layer.h"
 #include "flashinfer/ops/moe/routing.h"
 #include "flashinfer/ops/moe/trtllm.h"
@@ -50,6 +51,21 @@ int64_t hidden_of(const B& a) {
   return a.hidden_states.size(1) * (is_bytes(a.hidden_states) ? 2 : 1);
 }
 template <class B>
+int64_t valid_hidden(const B& a) {
+  return a.valid_hidden_size.value_or(hidden_of(a));
+}
+template <class B>
+int64_t valid_inter(const B& a) {
+  return a.valid_intermediate_size.value_or(a.intermediate_size);
+}
+/// Rows of gemm2_weights: a column of the result each, all of them or the valid ones in whole 128.
+template <class B>
+int64_t second_rows(const B& a) {
+  const int axis = a.weight_layout == 2 ? 2 : 1;
+  const int64_t rounded = round_up(valid_hidden(a), 128);
+  return a.gemm2_weights.rank() > axis && a.gemm2_weights.size(axis) == rounded ? rounded : hidden_of(a);
+}
+template <class B>
 RowFormat rows_of(const B& a) {
   switch (B::kFormat) {
     case MoeFormat::kFp8PerTensor:
@@ -86,7 +102,8 @@ MoeRouting routing_of(const B& a) {
                .routing_bias = a.routing_bias};
   r.n_group = a.n_group.value_or(0), r.topk_group = a.topk_group.value_or(0);
   r.routed_scaling_factor = a.routed_scaling_factor.value_or(1.0), r.norm_topk_prob = a.norm_topk_prob;
-  return r;
+  if (B::kFormat != MoeFormat::kFp8Block && a.routing_method_type != 2) r.n_group = r.topk_group = 0;
+  return without_unused(r);
 }
 
 template <class B>
@@ -121,10 +138,12 @@ Layer layer_of(const B& a) {
   Layer l;
   l.format = rows_of(a), l.kind = static_cast<MoeActivation>(a.activation_type);
   l.tokens = a.hidden_states.size(0), l.top_k = choices_of(a), l.experts = experts_of(a);
-  l.hidden = hidden_of(a), l.inter = a.intermediate_size, l.width = gated(a) ? 2 * l.inter : l.inter;
+  l.hidden = valid_hidden(a), l.inter = a.intermediate_size, l.width = gated(a) ? 2 * l.inter : l.inter;
+  l.second_rows = second_rows(a), l.second_depth = valid_inter(a);
+  const int64_t full = hidden_of(a);
   l.x = a.hidden_states;
-  set_weights(a, l, l.first, a.gemm1_weights, a.gemm1_weights_scale, l.width, l.hidden);
-  set_weights(a, l, l.second, a.gemm2_weights, a.gemm2_weights_scale, l.hidden, l.inter);
+  set_weights(a, l, l.first, a.gemm1_weights, a.gemm1_weights_scale, l.width, full);
+  set_weights(a, l, l.second, a.gemm2_weights, a.gemm2_weights_scale, l.second_rows, l.inter);
   l.first.factor = a.output1_scale_gate_scalar, l.second.factor = a.output2_scale_scalar;
   l.first.column_factor = a.gemm1_per_channel_weight_scale, l.second.column_factor = a.gemm2_per_channel_weight_scale;
   l.first.bias = a.gemm1_bias, l.second.bias = a.gemm2_bias;
@@ -170,7 +189,7 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
     }
   const auto hold = [&](Tensor t) { return keep.emplace_back(std::move(t)).view(); };
   if (a.hidden_states_scale && has_scales(l.format))
-    l.x_scales = row_scales(*a.hidden_states_scale, l.format, l.tokens, l.hidden / scale_block(l.format));
+    l.x_scales = row_scales(*a.hidden_states_scale, l.format, l.tokens, hidden_of(a) / scale_block(l.format));
   if (B::kFormat == MoeFormat::kFp8PerChannel) l.row_factor = a.hidden_states_scale->view({l.tokens});
   if (a.per_token_scale) l.row_factor = *a.per_token_scale;
   if (l.kind == MoeActivation::kSwigluStep && l.limit && a.output1_scale_gate_scalar)
@@ -186,8 +205,8 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
       const TensorView t = hold(int4_scales(scales, l.experts, n, k / 32, l.ids));
       w.grid = {.p = t.data_as<float>(), .lines = 1, .line_stride = k / 32, .k_stride = 1, .batch = n * (k / 32)};
     };
-    grid(l.first, *a.gemm1_weights_scale, l.width, l.hidden);
-    grid(l.second, *a.gemm2_weights_scale, l.hidden, l.inter);
+    grid(l.first, *a.gemm1_weights_scale, l.width, hidden_of(a));
+    grid(l.second, *a.gemm2_weights_scale, l.second_rows, l.inter);
   }
   return l;
 }

@@ -36,10 +36,11 @@ Elements::Weight weight_of(const B& a, const TensorView& data, const std::option
 
 template <class B>
 Elements elements_of(const B& a, const Layer& l) {
-  const int64_t inter = a.intermediate_size, width = gated(a) ? 2 * inter : inter, hidden = hidden_of(a);
+  const int64_t inter = a.intermediate_size, width = gated(a) ? 2 * inter : inter, hidden = hidden_of(a),
+                rows = second_rows(a);
   Elements out{
       .first = weight_of(a, a.gemm1_weights, a.gemm1_weights_scale, a.output1_scale_gate_scalar, width, hidden),
-      .second = weight_of(a, a.gemm2_weights, a.gemm2_weights_scale, a.output2_scale_scalar, hidden, inter)};
+      .second = weight_of(a, a.gemm2_weights, a.gemm2_weights_scale, a.output2_scale_scalar, rows, inter)};
   if (!a.hidden_states_scale || !has_scales(l.format)) return out;
   const TensorView x = a.hidden_states, scale = *a.hidden_states_scale;
   if (l.format == RowFormat::kFp8Blocks) {  // f32 [hidden / 128, tokens]
@@ -47,8 +48,8 @@ Elements elements_of(const B& a, const Layer& l) {
     return out;
   }
   const bool fp4 = l.format == RowFormat::kNvfp4;
-  const ref::ByteScales rows{scale, SfLayout::kLinear, !fp4, x.size(0), hidden, fp4 ? 16 : 32};
-  out.x = [=](int64_t t, int64_t k) { return ref::narrow_at(x, fp4, t, k) * rows.at(0, t, k); };
+  const ref::ByteScales scales{scale, SfLayout::kLinear, !fp4, x.size(0), hidden, fp4 ? 16 : 32};
+  out.x = [=](int64_t t, int64_t k) { return ref::narrow_at(x, fp4, t, k) * scales.at(0, t, k); };
   return out;
 }
 

@@ -67,14 +67,14 @@ struct MoeCastParams {
 /// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1
 /// contributes nothing.
 struct MoeSumParams {
-  const float* y;  // [rows, hidden]
+  const float* y;  // [rows, width]
   void* out;
-  const int32_t* row;          // [tokens, top_k]
-  const int32_t* expert;       // [rows]
-  const int32_t* column;       // [hidden], null: identity
-  const float* scales;         // [tokens, top_k]
-  const float *factor, *bias;  // [experts, hidden], stored columns; or null
-  int64_t tokens, top_k, hidden, out_stride;
+  const int32_t* row;                                // [tokens, top_k]
+  const int32_t* expert;                             // [rows]
+  const int32_t* column;                             // [hidden], null: identity
+  const float* scales;                               // [tokens, top_k]
+  const float *factor, *bias;                        // [experts, width], stored columns; or null
+  int64_t tokens, top_k, hidden, width, out_stride;  // `hidden` columns of the result, of `width` stored ones
   int64_t rows_per_task;
 };
 

@@ -138,9 +138,9 @@ void moe_sum(const MoeSumParams& p, int64_t task) {
       for (int64_t j = 0; j < p.top_k; ++j) {
         if (row[j] < 0) continue;
         const int64_t e = p.expert[row[j]];
-        Vec v = load_columns(p.y + row[j] * p.hidden, p.column, i, left);
-        if (p.factor) v = v * load_columns(p.factor + e * p.hidden, p.column, i, left);
-        if (p.bias) v += load_columns(p.bias + e * p.hidden, p.column, i, left);
+        Vec v = load_columns(p.y + row[j] * p.width, p.column, i, left);
+        if (p.factor) v = v * load_columns(p.factor + e * p.width, p.column, i, left);
+        if (p.bias) v += load_columns(p.bias + e * p.width, p.column, i, left);
         a = fma(splat(scales[j]), v, a);
       }
       return a;
