@@ -40,7 +40,7 @@ constexpr Term kTerms[] = {
     {"device", "where the result is made"},
     {"enable_pdl", "programmatic dependent launch; CUDA only, without effect on the CPU"},
     {"eps", "keeps the root (added to the variance or mean square) or the scale (least magnitude) from zero"},
-    {"expanded_idx_to_permuted_idx", "not available"},
+    {"expanded_idx_to_permuted_idx", "row of each choice of an expert, or -1"},
     {"float_workspace_buffer", "scratch memory of FlashInfer's kernels; accepted, unused on the CPU"},
     {"global_scale", "one scale for the whole tensor"},
     {"head_dim", "elements of a head"},

@@ -175,6 +175,9 @@ constexpr op::Case kSage[] = {
     {"fp8", "query=f16:9x3x64 key=f16:7x1x64 value=f16:7x1x64 q_block_size=4 k_block_size=4 qk_quant_dtype=float8_e4m3fn", "cpu"},
     {"odd_dim", "query=bf16:5x2x37 key=bf16:33x2x37 value=bf16:33x2x37 q_block_size=16 k_block_size=1", "cpu"},
     {"zeros", "query=bf16:5x2x64:const(0) key=bf16:3x2x64 value=bf16:3x2x64:const(0)", "cpu"},
+    {"requests", "query=bf16:21x2x64 key=bf16:23x1x64:randint(-9,15) value=bf16:23x1x64 q_block_size=4 "
+     "cum_seq_lens_q=i32:[0,5,5,21] cum_seq_lens_kv=i32:[0,17,18,23] smooth_k=True", "cpu"},
+    {"smooth_fp8", "query=f16:5x2x40 key=f16:300x2x40:randint(-9,15) value=f16:300x2x40 qk_quant_dtype=float8_e4m3fn smooth_k=True", "cpu"},
     {"nothing", "query=bf16:0x2x64 key=bf16:0x1x64 value=bf16:0x1x64", "cpu"},
 };
 }  // namespace

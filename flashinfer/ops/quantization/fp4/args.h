@@ -131,13 +131,25 @@ inline void validate(const Fp4Quantize& a) {
            "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
   if (a.global_scale) ops::global_scale("global_scale", *a.global_scale);
 }
+/// Rows of the input that nvfp4_quantize must write.
+inline void check_rows_named(const TensorView& t, int64_t rows) {
+  FI_CHECK(t.rank() == 1 && t.size(0) >= rows, ValueError, "expanded_idx_to_permuted_idx is ", to_string(t),
+           ", but must be int32 of at least ", rows, " (rows of the input)");
+  for (int64_t i = 0; t.device() == kCpu && i < rows; ++i) {
+    const auto row = static_cast<int64_t>(ref::at(t, {i}));
+    FI_CHECK(row < rows, ValueError, "expanded_idx_to_permuted_idx[", i, "] is ", row, ", but the input has ", rows,
+             " rows");
+  }
+}
 inline void validate(const Nvfp4Quantize& a) {
   check_vec_size(a.sf_vec_size, false);
   check_input(a.a, 16);
   ops::sf_layout("sfLayout", a.sfLayout);
   if (a.a.dtype() == DType::kF8E4M3) ops::check_no_4over6(a.nvfp4_4over6, "float8_e4m3fn input");
   const int64_t m = ops::row_count(a.a);
-  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, "expanded_idx_to_permuted_idx is not implemented");
+  FI_CHECK(!a.expanded_idx_to_permuted_idx || a.per_token_activation, ValueError,
+           "expanded_idx_to_permuted_idx is only supported with per_token_activation=True");
+  if (a.expanded_idx_to_permuted_idx) check_rows_named(*a.expanded_idx_to_permuted_idx, m);
   FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, "out_scale is given, but per_token_activation is False");
   FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, "sfLayout is ", a.sfLayout,
            ", but scales of shuffled weights (do_shuffle) must be in 128x4 (0)");

@@ -154,7 +154,7 @@ constexpr op::Field nvfp4_fields[] = {
     op::attr<&Nvfp4Quantize::enable_pdl>("enable_pdl"),
     op::attr<&Nvfp4Quantize::backend>("backend", op::backends(kBackends)),
     op::attr<&Nvfp4Quantize::per_token_activation>("per_token_activation"),
-    op::in<&Nvfp4Quantize::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr),
+    op::in<&Nvfp4Quantize::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32),
     op::in<&Nvfp4Quantize::out_scale>("out_scale", nullptr, DType::kF32),
     op::attr<&Nvfp4Quantize::nvfp4_4over6>("nvfp4_4over6", op::literal(ops::kUnset4Over6)),
     op::result<&Nvfp4Quantize::x_q>("x_q", nullptr, DType::kU8, op::shape<codes_shape<Nvfp4Quantize>>),

@@ -53,8 +53,10 @@ struct Nvfp4Quantize {
   /// gs of a row is 448 * 6 / amax(row), and a_global_sf must be 1 / (448 * 6) (ValueError when it differs by 1e-3 of
   /// itself; a recipe 4 over 6 may have 256 for 448); a row of zeros has scale 0. f16 and bf16 only.
   bool per_token_activation = false;
-  std::optional<TensorView> expanded_idx_to_permuted_idx = {};  // NotImplementedError when given
-  std::optional<TensorView> out_scale = {};                     // one f32, a factor of the returned row scales
+  /// i32, one or more for each row: the rows that are needed, -1: none. All rows are quantised; with
+  /// per_token_activation only.
+  std::optional<TensorView> expanded_idx_to_permuted_idx = {};
+  std::optional<TensorView> out_scale = {};  // one f32, a factor of the returned row scales
   op::Value nvfp4_4over6 = {};
   std::optional<TensorView> x_q = {};
   std::optional<TensorView> sf = {};

@@ -68,14 +68,19 @@ void validate_paged(const Nvfp4KvDequantizePaged& a) {
   ops::check_nvfp4_plane("paged_kv_cache", data.v, "kv_cache_sf", scale.v, a.output_v.size(3));
   FI_CHECK(a.output_k.size(2) == data.k.heads, ValueError, "output_k.shape[2] is ", a.output_k.size(2),
            ", but paged_kv_cache has ", data.k.heads, " heads");
+  for (const op::ScalarOrTensor* scale : {&a.k_scale, &a.v_scale})
+    FI_CHECK(!scale->tensor() || scale->tensor()->numel() == 1, ValueError,
+             "k_scale and v_scale must be scalar tensors, but one is ", to_string(*scale->tensor()));
   one_scale("k_scale", a.k_scale);
   one_scale("v_scale", a.v_scale);
-  const int64_t page_size = data.k.page_size, most = std::min(a.output_k.size(1), a.block_tables.size(1) * page_size);
+  const int64_t page_size = data.k.page_size, most = a.output_k.size(1);
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t length = op::index_at(a.seq_lens, b);
     FI_CHECK(length >= 0 && length <= most, ValueError, "seq_lens[", b, "] is ", length, ", but must be in [0, ", most,
-             "] (output_k has ", a.output_k.size(1), " tokens, block_tables ", a.block_tables.size(1), " pages of ",
-             page_size, ")");
+             "] (tokens of output_k)");
+    FI_CHECK(length <= a.block_tables.size(1) * page_size, RuntimeError,
+             "block_tables column count insufficient: seq_lens[", b, "] is ", length, ", but it has ",
+             a.block_tables.size(1), " pages of ", page_size);
     const TensorView pages = a.block_tables.select(0, b);
     for (int64_t i = 0; i * page_size < length; ++i) {
       const int64_t page = op::index_at(pages, i);

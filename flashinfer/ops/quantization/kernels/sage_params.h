@@ -19,14 +19,21 @@ struct SageConfig {
   friend constexpr bool operator==(const SageConfig&, const SageConfig&) = default;
 };
 
-/// One contiguous tensor [tokens, heads, dim]. `block` tokens share a scale of their head; 0: each channel of a head
-/// has one for all tokens.
+/// Tokens [first, end) that share the scale `column` of each head.
+struct SageBlock {
+  int64_t first, end, column;
+};
+
+/// One contiguous tensor [tokens, heads, dim]. `blocks` of tokens share a scale of their head; null: each channel of a
+/// head has one for all tokens. `mean` [heads, dim] is subtracted first, or null.
 struct SageParams {
   const void* x;
   void* q;
   float* scales;
-  int64_t tokens, heads, dim, block;
-  int64_t items_per_task;  // of heads * blocks, or of heads
+  const float* mean;
+  const SageBlock* blocks;
+  int64_t tokens, heads, dim, block_count, columns;  // `columns` scales of a head
+  int64_t items_per_task;                            // of heads * block_count, or of heads
 };
 
 }  // namespace flashinfer
