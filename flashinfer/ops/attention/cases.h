@@ -29,4 +29,5 @@ std::span<const op::Case> cudnn_prefill_cases();
 std::span<const op::Case> ragged_deepseek_cases();
 std::span<const op::Case> varlen_cases();
 std::span<const op::Case> deepseek_v2_cases();
+std::span<const op::Case> sm120_v2_cases();
 }  // namespace flashinfer::ops::attention

@@ -92,6 +92,12 @@ constexpr op::Case kDeepseekV2[] = {
     {"fp8_tensors", "query=e4m3:2x17x2x64 key=e4m3:2x17x2x64 value=e4m3:2x17x2x64 out=f16:2x17x2x64 num_heads=2 head_dim=64 seq_len=17 scale_softmax=1.0 "
                     "scale_bmm1_d=f32:[0.05] scale_bmm2_d=f32:[0.5]"},
 };
+constexpr op::Case kSm120V2[] = {
+    {"fp8", "query=e4m3:2x33x2x64 key=e4m3:2x33x2x64 value=e4m3:2x33x2x64 out=bf16:2x33x2x64 num_heads=2 head_dim=64 seq_len=33 scale_softmax=1.0 "
+            "scale_bmm1=0.05 scale_bmm2=0.5 causal=False"},
+    {"causal", "query=e4m3:1x17x2x128 key=e4m3:1x17x2x128 value=e4m3:1x17x2x128 out=bf16:1x17x2x128 num_heads=2 head_dim=128 seq_len=17 "
+               "scale_softmax=1.0 scale_bmm1_d=f32:[0.02] scale_bmm2_d=f32:[2]", "cpu", op::kTrace},
+};
 #undef FI_WS
 #undef FI_TABLE
 #undef FI_LONG
@@ -110,4 +116,5 @@ std::span<const op::Case> cudnn_prefill_cases() { return kCudnnPrefill; }
 std::span<const op::Case> ragged_deepseek_cases() { return kRagged; }
 std::span<const op::Case> varlen_cases() { return kVarlen; }
 std::span<const op::Case> deepseek_v2_cases() { return kDeepseekV2; }
+std::span<const op::Case> sm120_v2_cases() { return kSm120V2; }
 }  // namespace flashinfer::ops::attention

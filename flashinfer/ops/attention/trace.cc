@@ -288,6 +288,10 @@ constexpr op::TraceEntry kTraces[] = {
      .outputs = "out[batch_size seq_len num_heads head_dim]@query",
      .prefix = "fmha_v2_prefill_deepseek",
      .tags = "status:verified stage:prefill backend:trtllm"},
+    {.op = "fmha_v2_prefill_sm120",
+     .op_type = "attention",
+     .axes = "batch_size(b) seq_len(s) num_heads(h)=h head_dim(d dv)=d",
+     .prefix = "fmha_v2_prefill_sm120"},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;

@@ -206,7 +206,8 @@ Plan prefill_plan(const PlanArgs& a) {
 /// After kv_len and batch_size are known.
 template <class PlanArgs>
 void finish_prefill_plan(Plan& p, const PlanArgs& a, const TensorView* last_page_len = nullptr) {
-  set_rows(p, "qo_indptr", a.qo_indptr);
+  const Tensor in_rows = offsets_in_rows("qo_indptr", a.qo_indptr, a.seq_lens_q, p.num_qo_heads * p.head_dim_qk);
+  set_rows(p, "qo_indptr", in_rows.defined() ? in_rows.view() : a.qo_indptr);
   Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];

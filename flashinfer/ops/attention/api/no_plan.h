@@ -93,6 +93,6 @@ struct NoPlan {
 
 // Ops of the files that use this.
 extern const op::Op xqa_op, xqa_mla_op, xqa_decode_op, cudnn_decode_op, cudnn_prefill_op, ragged_deepseek_op, varlen_op,
-    deepseek_v2_op;
+    deepseek_v2_op, sm120_v2_op;
 
 }  // namespace flashinfer::attention

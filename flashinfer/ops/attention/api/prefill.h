@@ -53,7 +53,7 @@ struct BatchPrefillPlan {
   std::optional<TensorView> prefix_len_ptr{}, token_pos_in_items_ptr{};
   int64_t token_pos_in_items_len = 0;
   std::optional<TensorView> max_item_len_ptr{};
-  std::optional<TensorView> seq_lens{}, seq_lens_q{};  // [B]; must agree with the index arrays
+  std::optional<TensorView> seq_lens{}, seq_lens_q{};  // [B] or [B, 1, 1, 1]; must agree with the index arrays
   std::optional<TensorView> block_tables{};            // [B, pages]; must agree with the index arrays
   std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
   std::optional<int64_t> fixed_split_size{};

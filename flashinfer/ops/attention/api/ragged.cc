@@ -27,20 +27,33 @@ void launch_init(const BatchRaggedInit& a) {
   a.self->set(std::move(p));
 }
 
-void validate_plan(const BatchRaggedPlan& a) {
-  check_prefill_plan(a);
-  throw_if_given("v_indptr", a.v_indptr.has_value(), kNeedsGpu);
-  throw_if_given("o_indptr", a.o_indptr.has_value(), kNeedsGpu);
+void validate_plan(const BatchRaggedPlan& a) { check_prefill_plan(a); }
+/// `given` must name the rows of `rows`, in rows or in elements.
+void check_same_rows(const char* name, const std::optional<TensorView>& given, const char* other, const Tensor& rows,
+                     int64_t row) {
+  if (!given) return;
+  const int64_t n = rows.size(0);
+  FI_CHECK(given->rank() == 1 && given->size(0) >= n, ValueError, name, " is ", to_string(*given), ", but must be [", n,
+           "] (requests, plus 1)");
+  const int64_t unit = op::index_at(*given, n - 1) == rows.data_as<int32_t>()[n - 1] ? 1 : row;
+  for (int64_t b = 0; b < n; ++b)
+    FI_CHECK(op::index_at(*given, b) == rows.data_as<int32_t>()[b] * unit, ValueError, name, "[", b, "] is ",
+             op::index_at(*given, b), ", but must be row ", rows.data_as<int32_t>()[b], " of ", unit,
+             " elements, as in ", other);
 }
 void launch_plan(const BatchRaggedPlan& a) {
   Plan p = prefill_plan(a);
   p.batch_size = a.kv_indptr.size(0) - 1;
-  p.nnz_kv = op::check_indptr("kv_indptr", a.kv_indptr);
-  p.kv_indptr = to_int32("kv_indptr", a.kv_indptr, p.batch_size + 1);
+  const Tensor in_rows = offsets_in_rows("kv_indptr", a.kv_indptr, a.seq_lens, p.num_kv_heads * p.head_dim_qk);
+  const TensorView kv_indptr = in_rows.defined() ? in_rows.view() : a.kv_indptr;
+  p.nnz_kv = op::check_indptr("kv_indptr", kv_indptr);
+  p.kv_indptr = to_int32("kv_indptr", kv_indptr, p.batch_size + 1);
   p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* first = p.kv_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = first[b + 1] - first[b];
   finish_prefill_plan(p, a);
+  check_same_rows("v_indptr", a.v_indptr, "kv_indptr", p.kv_indptr, p.num_kv_heads * p.head_dim_vo);
+  check_same_rows("o_indptr", a.o_indptr, "qo_indptr", p.qo_indptr, p.num_qo_heads * p.head_dim_vo);
   a.self->set(std::move(p));
   a.self->planned = true;
 }
@@ -133,12 +146,12 @@ constexpr op::Field plan_fields[] = {
     op::in<&BatchRaggedPlan::max_item_len_ptr>("max_item_len_ptr", nullptr, kItemTypes),
     op::attr<&BatchRaggedPlan::fixed_split_size>("fixed_split_size"),
     op::attr<&BatchRaggedPlan::disable_split_kv>("disable_split_kv"),
-    op::in<&BatchRaggedPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
-    op::in<&BatchRaggedPlan::seq_lens_q>("seq_lens_q", "b", op::indices, op::any_layout),
+    op::in<&BatchRaggedPlan::seq_lens>("seq_lens", nullptr, op::indices, op::any_layout),
+    op::in<&BatchRaggedPlan::seq_lens_q>("seq_lens_q", nullptr, op::indices, op::any_layout),
     op::attr<&BatchRaggedPlan::max_token_per_sequence>("max_token_per_sequence"),
     op::attr<&BatchRaggedPlan::max_sequence_kv>("max_sequence_kv"),
-    op::in<&BatchRaggedPlan::v_indptr>("v_indptr", nullptr),
-    op::in<&BatchRaggedPlan::o_indptr>("o_indptr", nullptr),
+    op::in<&BatchRaggedPlan::v_indptr>("v_indptr", nullptr, op::indices, op::any_layout),
+    op::in<&BatchRaggedPlan::o_indptr>("o_indptr", nullptr, op::indices, op::any_layout),
     op::attr<&BatchRaggedPlan::uniform_q_len>("uniform_q_len"),
     op::in<&BatchRaggedPlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::internal),
 };

@@ -23,8 +23,8 @@ struct BatchRaggedInit {
 };
 struct BatchRaggedPlan {
   op::Object* self = nullptr;
-  TensorView qo_indptr;  // [B+1] i32|i64, in tokens
-  TensorView kv_indptr;  // [B+1], in tokens
+  TensorView qo_indptr;  // [B+1] i32|i64, in tokens; with seq_lens_q also in elements (tokens * Hq * Dqk)
+  TensorView kv_indptr;  // [B+1], in tokens; with seq_lens also in elements
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0;
   std::optional<int64_t> head_dim_vo{};
   std::optional<TensorView> custom_mask{}, packed_custom_mask{};
@@ -41,9 +41,9 @@ struct BatchRaggedPlan {
   std::optional<TensorView> max_item_len_ptr{};
   std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
-  std::optional<TensorView> seq_lens{}, seq_lens_q{};
+  std::optional<TensorView> seq_lens{}, seq_lens_q{};  // [B] or [B, 1, 1, 1]
   std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
-  std::optional<TensorView> v_indptr{}, o_indptr{};  // unsupported
+  std::optional<TensorView> v_indptr{}, o_indptr{};  // [B+1]; must name the rows of kv_indptr and qo_indptr
   std::optional<int64_t> uniform_q_len{};
   std::optional<TensorView>
       alibi_slopes{};  // f32 [Hq], extension: for a share of the heads; default: those of num_qo_heads heads

@@ -108,21 +108,32 @@ op::Shape varlen_shape(const V& a) { return rows_heads_dim(a.q.size(0), a.q.size
 op::Shape varlen_lse_shape(const V& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
 op::Cost varlen_cost(const V& a) { return cost_of(varlen_plan(a, false), a.q); }
 
-// ---- fmha_v2_prefill_deepseek ----
+// ---- fmha_v2_prefill_deepseek and _sm120 ----
 using F = FmhaV2Deepseek;
-DType deepseek_dtype(const F& a) { return out_dtype_of(a.out, a.query); }
+using G = FmhaV2Sm120;
+template <class B>
+bool is_causal(const B& a) {
+  if constexpr (requires { a.causal; }) return a.causal;
+  return true;
+}
+template <class B>
+DType v2_dtype(const B& a) {
+  return out_dtype_of(a.out, a.query);
+}
 double scale_of(const char* name, const std::optional<double>& number, const std::optional<TensorView>& tensor,
                 double absent) {
   return tensor ? number_of(name, *tensor) : number.value_or(absent);
 }
-Planes deepseek_planes(const F& a) {
+template <class B>
+Planes v2_planes(const B& a) {
   return token_planes(merged_rows("key", a.key), merged_rows("value", a.value), "NHD");
 }
-Plan deepseek_plan(const F& a, bool work) {
+template <class B>
+Plan v2_plan(const B& a, bool work) {
   Plan p;
-  set_tensors(p, merged_rows("query", a.query), deepseek_planes(a), deepseek_dtype(a));
+  set_tensors(p, merged_rows("query", a.query), v2_planes(a), v2_dtype(a));
   set_options(p, scale_and_window(scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d, 1.0)));
-  p.paged = false, p.causal = true;
+  p.paged = false, p.causal = is_causal(a);
   p.batch_size = a.query.size(0), p.nnz_kv = p.batch_size * a.query.size(1);
   if (a.query.size(1) == 0)
     p.qo_indptr = Tensor::zeros({p.batch_size + 1}, DType::kI32);
@@ -134,14 +145,16 @@ Plan deepseek_plan(const F& a, bool work) {
   if (work) set_work(p);
   return p;
 }
-Call deepseek_call(const F& a, TensorView&) {
+template <class B>
+Call v2_call(const B& a, TensorView&) {
   Call c;
-  c.q = merged_rows("query", a.query), c.kv = deepseek_planes(a);
+  c.q = merged_rows("query", a.query), c.kv = v2_planes(a);
   if (a.out) c.out = merged_rows("out", *a.out);
   c.v_scale = scale_of("scale_bmm2_d", a.scale_bmm2, a.scale_bmm2_d, 1.0);
   return c;
 }
-void validate_deepseek(const F& a) {
+template <class B>
+void validate_v2(const B& a) {
   const char* why = "its pairs of a maximum and a sum belong to a GPU kernel";
   throw_if_given("return_lse=True", a.return_lse, why);
   throw_if_given("lse", a.lse.has_value(), why);
@@ -150,16 +163,20 @@ void validate_deepseek(const F& a) {
        {std::tuple("num_heads", a.num_heads, a.query.size(2)), std::tuple("head_dim", a.head_dim, a.query.size(3)),
         std::tuple("seq_len", a.seq_len, a.query.size(1))})
     FI_CHECK(given == have, ValueError, name, " is ", given, ", but query is ", to_string(a.query));
-  const Plan p = deepseek_plan(a, false);
+  const Plan p = v2_plan(a, false);
   TensorView none;
-  const Call c = deepseek_call(a, none);
+  const Call c = v2_call(a, none);
   check_run(p, c.q, c.kv, "key", "value");
   check_ragged_kv(p, c.kv, "key", "value", "seq_len");
 }
-op::Shape deepseek_shape(const F& a) {
+template <class B>
+op::Shape v2_shape(const B& a) {
   return {4, {a.query.size(0), a.query.size(1), a.query.size(2), a.value.size(3)}};
 }
-op::Cost deepseek_cost(const F& a) { return cost_of(deepseek_plan(a, false), a.query); }
+template <class B>
+op::Cost v2_cost(const B& a) {
+  return cost_of(v2_plan(a, false), a.query);
+}
 
 constexpr DTypeSet kTokenTypes = op::floats | op::fp8;
 constexpr op::Field ragged_fields[] = {
@@ -216,7 +233,7 @@ constexpr op::Field deepseek_fields[] = {
     op::in<&F::query>("query", "b s h d", ops::kQueryTypes),
     op::in<&F::key>("key", "b s h d", kTokenTypes),
     op::in<&F::value>("value", "b s h dv", op::same_as("key")),
-    op::out<&F::out>("out", nullptr, op::floats, op::shape<deepseek_shape>, op::dtype<deepseek_dtype>, op::required),
+    op::out<&F::out>("out", nullptr, op::floats, op::shape<v2_shape<F>>, op::dtype<v2_dtype<F>>, op::required),
     op::attr<&F::num_heads>("num_heads", op::required),
     op::attr<&F::head_dim>("head_dim", op::required),
     op::attr<&F::seq_len>("seq_len", op::required),
@@ -228,6 +245,23 @@ constexpr op::Field deepseek_fields[] = {
     op::in<&F::scale_bmm1_d>("scale_bmm1_d", nullptr, DType::kF32),
     op::in<&F::scale_bmm2_d>("scale_bmm2_d", nullptr, DType::kF32),
 };
+constexpr op::Field sm120_fields[] = {
+    op::in<&G::query>("query", "b s h d", ops::kQueryTypes),
+    op::in<&G::key>("key", "b s h d", kTokenTypes),
+    op::in<&G::value>("value", "b s h dv", op::same_as("key")),
+    op::out<&G::out>("out", nullptr, op::floats, op::shape<v2_shape<G>>, op::dtype<v2_dtype<G>>, op::required),
+    op::attr<&G::num_heads>("num_heads", op::required),
+    op::attr<&G::head_dim>("head_dim", op::required),
+    op::attr<&G::seq_len>("seq_len", op::required),
+    op::attr<&G::scale_softmax>("scale_softmax", op::required),
+    op::attr<&G::scale_bmm1>("scale_bmm1"),
+    op::attr<&G::scale_bmm2>("scale_bmm2"),
+    op::attr<&G::causal>("causal"),
+    op::attr<&G::return_lse>("return_lse"),
+    op::in<&G::lse>("lse", nullptr, DType::kF32),
+    op::in<&G::scale_bmm1_d>("scale_bmm1_d", nullptr, DType::kF32),
+    op::in<&G::scale_bmm2_d>("scale_bmm2_d", nullptr, DType::kF32),
+};
 }  // namespace
 
 constinit const op::Op ragged_deepseek_op = op::define<R, validate_ragged, ragged_cost>(
@@ -238,10 +272,14 @@ constinit const op::Op varlen_op = op::define<V, validate_varlen, varlen_cost>(
     "fmha_varlen", "flashinfer.prefill",
     "out = v_scale * softmax(q_scale * k_scale * sm_scale * q k^T, masked) v over ragged requests; lse in base 2.",
     varlen_fields, NoPlan<V, varlen_plan, varlen_call>::candidates, ops::attention::varlen_cases);
-constinit const op::Op deepseek_v2_op = op::define<F, validate_deepseek, deepseek_cost>(
+constinit const op::Op deepseek_v2_op = op::define<F, validate_v2<F>, v2_cost<F>>(
     "fmha_v2_prefill_deepseek", "flashinfer.prefill",
     "out = scale_bmm2 * softmax(scale_bmm1 * q k^T, causal) v for requests of one length.", deepseek_fields,
-    NoPlan<F, deepseek_plan, deepseek_call>::candidates, ops::attention::deepseek_v2_cases);
+    NoPlan<F, v2_plan<F>, v2_call<F>>::candidates, ops::attention::deepseek_v2_cases);
+constinit const op::Op sm120_v2_op = op::define<G, validate_v2<G>, v2_cost<G>>(
+    "fmha_v2_prefill_sm120", "flashinfer.prefill",
+    "out = scale_bmm2 * softmax(scale_bmm1 * q k^T, masked) v for requests of one length.", sm120_fields,
+    NoPlan<G, v2_plan<G>, v2_call<G>>::candidates, ops::attention::sm120_v2_cases);
 }  // namespace attention
 
 op::Results trtllm_ragged_attention_deepseek(const TrtllmRaggedDeepseek& a) {
@@ -249,5 +287,6 @@ op::Results trtllm_ragged_attention_deepseek(const TrtllmRaggedDeepseek& a) {
 }
 op::Results fmha_varlen(const FmhaVarlen& a) { return op::call(attention::varlen_op, a); }
 op::Results fmha_v2_prefill_deepseek(const FmhaV2Deepseek& a) { return op::call(attention::deepseek_v2_op, a); }
+op::Results fmha_v2_prefill_sm120(const FmhaV2Sm120& a) { return op::call(attention::sm120_v2_op, a); }
 
 }  // namespace flashinfer

@@ -73,4 +73,18 @@ struct FmhaV2Deepseek {
 };
 op::Results fmha_v2_prefill_deepseek(const FmhaV2Deepseek& args);
 
+/// The same, causal or not (names and needed arguments as there).
+struct FmhaV2Sm120 {
+  TensorView query, key, value;
+  std::optional<TensorView> out{};
+  int64_t num_heads = 0, head_dim = 0, seq_len = 0;
+  double scale_softmax = 0;  // without effect
+  std::optional<double> scale_bmm1{}, scale_bmm2{};
+  bool causal = true;
+  bool return_lse = false;                                   // unsupported
+  std::optional<TensorView> lse{};                           // unsupported
+  std::optional<TensorView> scale_bmm1_d{}, scale_bmm2_d{};  // [1] f32 instead of the numbers
+};
+op::Results fmha_v2_prefill_sm120(const FmhaV2Sm120& args);
+
 }  // namespace flashinfer

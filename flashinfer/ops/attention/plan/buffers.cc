@@ -141,6 +141,9 @@ std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::st
   for (const TensorView* t : {&sf->first, &sf->second})
     FI_CHECK(paged || t->rank() == 3, ValueError, "kv_cache_sf[", t == &sf->second, "] is ", to_string(*t),
              ", but must have rank 3 as K");
+  for (const TensorView* t : {&sf->first, &sf->second})
+    FI_CHECK(!t->defined() || t->last_dim_contiguous(), ValueError, "kv_cache_sf is ", to_string(*t),
+             ", but its innermost stride must be 1");
   Planes out;
   if (paged) {
     const ops::KvPlanes planes = ops::kv_planes(*sf, kv_layout);

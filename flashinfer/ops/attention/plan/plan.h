@@ -135,6 +135,10 @@ void fill_graph_buffers(Plan& p, const TensorView* last_page_len);
 void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
 /// Slopes of the caller's heads (of all heads of the model, where these are a share of them).
 void set_slopes(Plan& p, const std::optional<TensorView>& slopes);
+/// `offsets` of requests in rows when they are in elements, as cuDNN's interface has them: when the last one is the sum
+/// of `lengths` times the `row` elements of a row. Undefined when they are in rows already.
+Tensor offsets_in_rows(std::string_view name, const TensorView& offsets, const std::optional<TensorView>& lengths,
+                       int64_t row);
 /// Lengths that the caller also gave must be those of the index arrays.
 void check_lengths(std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
 /// A bound that the caller also gave must hold.

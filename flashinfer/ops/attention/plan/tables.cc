@@ -269,12 +269,29 @@ void set_items(Plan& p, const Items& items) {
 
 void check_lengths(std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths) {
   if (!given) return;
-  FI_CHECK(given->rank() == 1 && given->size(0) == lengths.size(0), ValueError, name, " is ", to_string(*given),
-           ", but there are ", lengths.size(0), " requests");
+  FI_CHECK(given->rank() >= 1 && given->size(0) == lengths.size(0) && given->numel() == given->size(0), ValueError,
+           name, " is ", to_string(*given), ", but there are ", lengths.size(0), " requests");
   for (int64_t b = 0; b < lengths.size(0); ++b)
     FI_CHECK(op::index_at(*given, b) == lengths.data_as<int32_t>()[b], ValueError, name, "[", b, "] is ",
              op::index_at(*given, b), ", but the index arrays give request ", b, " a length of ",
              lengths.data_as<int32_t>()[b]);
+}
+
+Tensor offsets_in_rows(std::string_view name, const TensorView& offsets, const std::optional<TensorView>& lengths,
+                       int64_t row) {
+  if (!lengths || lengths->rank() == 0 || offsets.size(0) <= lengths->size(0)) return {};
+  const int64_t batch = lengths->size(0);
+  int64_t rows = 0;
+  for (int64_t b = 0; b < batch; ++b) rows += op::index_at(*lengths, b);
+  if (row <= 1 || rows == 0 || op::index_at(offsets, batch) != rows * row) return {};
+  Tensor out = Tensor::empty({batch + 1}, DType::kI32);
+  for (int64_t b = 0; b <= batch; ++b) {
+    const int64_t x = op::index_at(offsets, b);
+    FI_CHECK(x % row == 0 && x >= 0 && x / row <= INT32_MAX, ValueError, name, "[", b, "] is ", x,
+             ", but its last entry says that it is in elements, of which a row has ", row);
+    out.data_as<int32_t>()[b] = static_cast<int32_t>(x / row);
+  }
+  return out;
 }
 
 void set_slopes(Plan& p, const std::optional<TensorView>& slopes) {
