@@ -23,7 +23,7 @@ import sys
 
 from . import _arrays, _docs, _engine_names, _members, _modules, _native, _trace
 from ._op import Op, aliases, enums, execute, structure, structures
-from ._source import given_outputs, source
+from ._source import given_outputs, source, takes_skip_check
 
 _PACKAGE = __package__
 
@@ -105,13 +105,16 @@ class Package:
         function = made[name]
         if op.was_positional:
             function = self._with_older_form(op, name, qualname, namespace, made)
+        if takes_skip_check(op):
+            _members.hide(function, "skip_check")
         execute(observed, f"<flashinfer {qualname} (observed)>", namespace, made)
         if not op.is_custom_op:
             function._torchdynamo_disable = True  # objects with state are called as they are, between graphs
         if op.is_custom_op:
             values = function.__defaults__ or ()
             optional = op.names[:op.positional][-len(values) or len(op.names):]
-            namespace["_defaults_" + name] = {**dict.fromkeys(op.names), **dict(zip(optional, values)), **(function.__kwdefaults__ or {})}
+            namespace["_defaults_" + name] = {**dict.fromkeys(op.names), **dict(zip(optional, values)),
+                                              **{k: v for k, v in (function.__kwdefaults__ or {}).items() if k in op.names}}
         function.__qualname__ = qualname
         function.__module__ = op.module
         function.__doc__ = _docs.docstring(op)

@@ -5,6 +5,14 @@ import ast
 from . import _native
 
 
+def hide(function, name):
+    """Leaves the parameter `name` out of the signature that the function shows."""
+    import inspect
+
+    whole = inspect.signature(function)
+    function.__signature__ = whole.replace(parameters=[p for p in whole.parameters.values() if p.name != name])
+
+
 def nothing(class_name, name, module):
     def end_forward(self):
         """Does nothing; kept for older programs."""

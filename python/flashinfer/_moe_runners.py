@@ -22,7 +22,7 @@ class _Runner(TunableRunner):
             return "only BF16 weights, inputs and results are available, not " + ", ".join(
                 f.name for f in (config.quant.weight, config.quant.activation, config.quant.output))
         if not config.finalize.do_finalize:
-            return "do_finalize=False is not available with BF16"
+            return "BF16 requires do_finalize=True"
         if config.experts.num_fused_shared_experts:
             return "num_fused_shared_experts is not available"
         return ""
@@ -212,7 +212,7 @@ class CutlassQuantisedRunner(QuantisedRunner):
     @classmethod
     def why_not(cls, config):
         if not config.finalize.do_finalize:
-            return "do_finalize=False is not available"
+            return "it requires do_finalize=True"
         return CutlassBf16Runner.why_not_shares(config) or super().why_not(config)
 
     def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):

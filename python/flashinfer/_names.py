@@ -21,7 +21,7 @@ HOMES = {
     "_four_over_six": "NVFP4_QUANT_ENV_VARS NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "_checks": "default_check default_tolerances standard_check",
-    "_linear": "fp4_linear fp8_linear",
+    "_linear": "fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu fp8_qkv_qknorm_rope",
     "_kda": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper packed_kda_decode recurrent_kda recurrent_kda_decode",
     "_mamba": "SSDCombined compute_seq_chunk_cumsum ssd_combined_fwd tile_state_size",
     "_mla_dimensions": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions smaller_mla_dimensions supported_mla_layer_dimensions",
@@ -47,7 +47,7 @@ HOMES = {
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
-    "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV supports_packed_kv",
+    "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV prepare_msa_nvfp4_sparse_decode supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
                    "TaggedTensor TemperatureOp TensorType TopPOp",
@@ -58,8 +58,6 @@ HOMES = {
 # Why names are missing. Keys: a name, with `*` for any letters, or `@module`, which is a module with those below it; the first that
 # fits counts.
 REASONS = (
-    ("*_linear_swiglu *_qkv_qknorm_rope", "what it computes is not documented to the last detail (the order of gate and value, the norm's epsilon); "
-     "flashinfer.gemm.fp4_linear and fp8_linear, rmsnorm and RoPE are there"),
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
     ("@comm @parallel_attention", "communication between processes is not implemented; torch.distributed has all-reduce and all-to-all"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
@@ -74,8 +72,6 @@ REASONS = (
      "generation; flashinfer.gemm has the op"),
     ("@dense_mqa @sparse_mqa @paged_mqa @attn_scores @dsa_indexer @dsa_sparse_attention", "indexer scores and attention over selected tokens are not implemented"),
     ("*_dsv4 *_hca_metadata", "attention over a window's cache and a compressed cache is not implemented; trtllm_batch_decode_with_kv_cache_mla takes lists of tokens"),
-    ("@msa_ops", "the order of V's scale factors in its pages is not documented; flashinfer.msa_ops.msa_sparse_decode_attention takes scale "
-     "factors of nvfp4_quantize"),
     ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 

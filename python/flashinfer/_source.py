@@ -4,6 +4,21 @@ from . import _engine_names
 from ._op import parameters
 
 
+# Functions that FlashInfer puts behind its decorator backend_requirement, which gives them the keyword skip_check. Checks are part of
+# the call here, so that it has no effect.
+_CHECKED = frozenset(
+    "batch_deepgemm_fp8_nt_groupwise bmm_bf16 bmm_fp8 bmm_mxfp8 fused_qk_rmsnorm_rope fused_topk_deepseek gemm_fp8_nt_blockscaled gemm_fp8_nt_groupwise "
+    "group_deepgemm_fp8_nt_groupwise group_gemm_fp8_nt_groupwise group_gemm_mxfp4_nt_groupwise group_gemm_mxfp8_mxfp4_nt_groupwise "
+    "group_gemm_nvfp4_nt_groupwise grouped_mm_bf16 grouped_mm_fp4 grouped_mm_fp8 grouped_mm_mxfp8 hash_topk mm_M1_16_K6144_N256 mm_M1_16_K7168_N128 "
+    "mm_M1_16_K7168_N256 mm_bf16 mm_bf16_fp4 mm_fp4 mm_fp8 mm_mxfp8 moe_gemm_fp8_nt_groupwise moe_gemm_mxfp8_nt_groupwise nvfp4_kv_dequantize "
+    "nvfp4_kv_dequantize_paged nvfp4_kv_quantize nvfp4_quantize_smooth tinygemm_bf16 top_k_varlen trtllm_gen_routing".split())
+
+
+def takes_skip_check(op):
+    """Whether the function of `op` has the keyword skip_check, which its signature does not show."""
+    return op.name in _CHECKED
+
+
 def _guard(op):
     """The lines that refuse views with torch's negative bit: their memory holds the negated values, and DLPack does not tell."""
     tests = []
@@ -99,15 +114,20 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     if _engine_names.keeps_plan(op):  # objects as they were, before the library's form of them
         keep = "".join(f"    _given_{f['name']} = {f['name']}\n" for f in op.public if f["type"] == "object")
     hidden = _hidden(op, changed)
+    shown = parameters(op, namespace, changed)
+    dropped = ""
+    if takes_skip_check(op):
+        shown += ", skip_check=False" if "*" in shown else ", *, skip_check=False"
+        dropped = "    kwargs.pop('skip_check', None)\n"
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
     arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
                           + [f"_hidden{i}" for i in range(len(hidden))])
-    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
+    plain = (f"def {name}({shown}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
              + "".join(_conversion(op, f) for f in op.public) + implied
              + f"    try: r = {native}({arguments})\n"
              + f"    except _HandoverErrors as error: r = _retried('{op.name}', error, {native}, ({arguments},))\n{_noted(op)}{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
-    observed = (f"def {name}(*args, **kwargs):\n{changes}"
+    observed = (f"def {name}(*args, **kwargs):\n{changes}{dropped}"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
                    f"        return {_named(op, f'_with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)')}\n" if compiled else "")
                 + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}    return _observed('{op.name}', args, kwargs)\n")

@@ -52,6 +52,16 @@ def experimental_backend(checker):
     return checker
 
 
+def accepts_skip_check(function):
+    """`function` with the keyword skip_check, which its signature does not show and which has no effect."""
+
+    @functools.wraps(function)
+    def call(*args, skip_check=False, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
 def _capability(arguments):
     """90 for a first tensor on a GPU of compute capability 9.0; None for one on a CPU, and without tensors."""
     torch = sys.modules.get("torch")

@@ -34,6 +34,20 @@ def test_signature_is_the_registrys():
             assert inspect.signature(value) is not None
 
 
+def test_skip_check_is_accepted_and_not_shown():
+    a, b = torch.randn(3, 32).bfloat16(), torch.randn(32, 16).bfloat16()
+    product = flashinfer.mm_bf16(a, b)
+    assert torch.equal(flashinfer.mm_bf16(a, b, skip_check=True), product) and "skip_check" not in inspect.signature(flashinfer.mm_bf16).parameters
+    package = sys.modules["flashinfer._make"].package
+    package.set_apply(lambda op, args, kwargs: (False, None))  # the other code of functions
+    try:
+        assert torch.equal(flashinfer.mm_bf16(a, b, skip_check=False), product)
+    finally:
+        package.set_apply(None)
+    with pytest.raises(TypeError, match="skip_check"):
+        flashinfer.rmsnorm(a, torch.ones(32).bfloat16(), skip_check=True)
+
+
 def test_modules_are_those_that_ops_name():
     import flashinfer.norm
     from flashinfer.norm import rmsnorm

@@ -121,7 +121,7 @@ def test_the_measured_winner_runs(monkeypatch):
 def test_what_is_not_available_is_refused_with_each_reason():
     config, *_ = case()
     for changed, why in (({"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)}, "only BF16 weights"),
-                         ({"finalize": MoEFinalizeConfig(False)}, "do_finalize=False"), ({"backend": BackendOptions()}, "there are no candidates"),
+                         ({"finalize": MoEFinalizeConfig(False)}, "BF16 requires do_finalize=True"), ({"backend": BackendOptions()}, "there are no candidates"),
                          ({"backend": BackendOptions((CutlassW4A8Config(),))}, "CutlassW4A8Config: MoELayer does not have this back end"),
                          ({"activation": SwiGLUStep(), "backend": BackendOptions((TrtllmBf16Config(),))}, "SwiGLUStep is not available"),
                          ({"experts": ExpertConfig(INTER, 1, 2), "backend": BackendOptions((CutlassBf16Config(),))}, "experts 1 to 3 are no even share of 6")):
@@ -203,7 +203,7 @@ def test_quantised_formats(backend, weight, inputs, off):
     assert got.dtype == torch.bfloat16 and layer.winner_backend == backend.runner
     assert (got.double() - expected).norm() < off * expected.norm()
     if not backend.__name__.startswith("Trtllm"):
-        with pytest.raises(NotImplementedError, match="do_finalize=False is not available"):
+        with pytest.raises(NotImplementedError, match="requires do_finalize=True"):
             quantised_case(backend, weight, inputs, finalize=MoEFinalizeConfig(do_finalize=False))
         return
     separate = quantised_case(backend, weight, inputs, finalize=MoEFinalizeConfig(do_finalize=False))[0](pack, weights)

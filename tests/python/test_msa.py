@@ -126,3 +126,56 @@ def test_errors_of_attention(flat):
             call()
     with pytest.raises(NotImplementedError, match="workspace is given"):
         attend(q, k, v, lists, cu_q, cu_k, workspace=1)
+
+
+CODES = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
+
+
+def planar_pool(pages, heads):
+    """Random bytes of planar pages and the four views of them, with keys and values as numbers [pages, heads, 128, 128]."""
+    torch.manual_seed(11)
+    side = heads * 128 * 64
+    pool = torch.randint(0, 256, (pages, 2 * heads * 128 * 72), dtype=torch.uint8)
+    views, numbers = [], []
+    for first in (0, heads * 128 * 72):
+        data, sf = pool[:, first:first + side].view(pages, heads, 128, 64), pool[:, first + side:first + heads * 128 * 72].view(pages, heads, 128, 8)
+        sf.copy_(torch.randint(40, 60, sf.shape))
+        factor = sf.view(torch.float8_e4m3fn).double()
+        if first:  # V: factor s of token t is elsewhere
+            plain = torch.empty_like(factor)
+            for t in range(128):
+                for s in range(8):
+                    plain[:, :, t, s] = factor[:, :, t // 4 * 4 + s // 2, s % 2 * 4 + t % 4]
+            factor = plain
+        values = torch.stack((CODES[(data & 15).long()], CODES[(data >> 4).long()]), -1).flatten(-2)
+        views += [data, sf]
+        numbers.append(values * factor.repeat_interleave(16, -1))
+    return views, numbers
+
+
+def test_planar_pages_with_swizzled_factors():
+    (k, k_scale, v, v_scale), (keys, values) = planar_pool(pages=5, heads=2)
+    q, table, lengths = torch.randn(4, 4, 128).to(BF16), i32(4, 1, 0, 2, 3, -1).view(2, 3), i32(300, 129)
+    lists = i32(0, 2, -1, 1, 2, -1, 0, 1, -1, 1, -1, -1, 0, 1, 2, 2, -1, -1, 0, -1, -1, 0, 1, -1).view(2, 4, 3)
+    lse = torch.empty(4, 4)
+    run = msa_ops.prepare_msa_nvfp4_sparse_decode(q, k, v, lists, k_scale=k_scale, v_scale=v_scale.view(torch.float8_e4m3fn), page_table=table, seqused_k=lengths,
+                                                  k_global_scale=0.5, v_global_scale=2.0, seqlen_q=2, lse=lse)
+    for changed in (False, True):
+        if changed:  # the next step of the same tensors
+            q.copy_(torch.randn(4, 4, 128))
+        out = run()
+        for r, h in ((0, 0), (1, 3), (2, 1), (3, 2)):
+            b, length = r // 2, int(lengths[r // 2])
+            see = [(int(table[b, i // 128]), i % 128) for i in range(length - 2 + r % 2 + 1) if i // 128 in lists[h // 2, r].tolist()]
+            page, token = torch.tensor(see).T
+            logits = 0.5 * keys[page, h // 2, token] @ q[r, h].double() / math.sqrt(128)
+            want = 2 * torch.softmax(logits, 0) @ values[page, h // 2, token]
+            assert (out[r, h].double() - want).norm() <= 0.01 * want.norm()
+            torch.testing.assert_close(lse[r, h].double(), torch.logsumexp(logits, 0), rtol=1e-3, atol=1e-3)
+    with pytest.raises(ValueError, match="k_global_scale is 0.0"):
+        msa_ops.prepare_msa_nvfp4_sparse_decode(q, k, v, lists, k_scale=k_scale, v_scale=v_scale, page_table=table, seqused_k=lengths, k_global_scale=0.0, v_global_scale=1.0)
+    with pytest.raises(ValueError, match=r"v_scale is torch.uint8 of shape \(5, 2, 128, 64\), but must be"):
+        msa_ops.prepare_msa_nvfp4_sparse_decode(q, k, v, lists, k_scale=k_scale, v_scale=v, page_table=table, seqused_k=lengths, k_global_scale=1.0, v_global_scale=1.0)
+    table[0, 0] = 9
+    with pytest.raises(ValueError, match="page_table names page 9, but the pool has 5 pages"):
+        run()

@@ -180,6 +180,37 @@ def test_fmha_v2_deepseek():
         torch.testing.assert_close(out[b].double(), 2 * attention(q[b], k[b], v[b], 0.125, causal(5, 5))[0], rtol=1e-2, atol=4e-3)
 
 
+def test_fmha_v2_sm120():
+    q, k, v = (torch.randn(2, 5, 3, 64).to(torch.float8_e4m3fn) for _ in range(3))
+    for causal_too in (True, False):
+        out = torch.empty(2, 5, 3, 64, dtype=torch.bfloat16)
+        factors = dict(scale_bmm1_d=torch.tensor([0.125]), scale_bmm2_d=torch.tensor([2.0]))
+        assert prefill.fmha_v2_prefill_sm120(q, k, v, out, num_heads=3, head_dim=64, seq_len=5, scale_softmax=1.0, causal=causal_too, **factors) is out
+        for b in range(2):
+            see = causal(5, 5) if causal_too else torch.ones(5, 5, dtype=torch.bool)
+            want = 2 * attention(q[b].float(), k[b].float(), v[b].float(), 0.125, see)[0]
+            torch.testing.assert_close(out[b].double(), want, rtol=2e-2, atol=2e-2)
+
+
+def test_cudnn_offsets_in_elements():
+    # What programs pass to the wrappers with backend="cudnn": offsets in elements, lengths of rank 4.
+    q, k, v, qo, kv = ragged()
+    lengths_q, lengths_kv = ((x[1:] - x[:-1]).view(-1, 1, 1, 1) for x in (qo, kv))
+    plain, cudnn = (flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.zeros(16, dtype=torch.uint8), "NHD", backend=b) for b in ("auto", "cudnn"))
+    options = dict(head_dim_vo=128, causal=True, sm_scale=SCALE, q_data_type=torch.bfloat16)
+    plain.plan(qo, kv, 4, 4, 192, **options)
+    elements = dict(seq_lens=lengths_kv, seq_lens_q=lengths_q, max_token_per_sequence=int(lengths_q.max()), max_sequence_kv=int(lengths_kv.max()),
+                    v_indptr=kv * 4 * 128, o_indptr=qo * 4 * 128)
+    cudnn.plan(qo * 4 * 192, kv * 4 * 192, 4, 4, 192, **options, **elements)
+    assert torch.equal(cudnn.run(q, k, v), plain.run(q, k, v))
+    with pytest.raises(ValueError, match=r"v_indptr\[0\] is 1, but must be row 0 of 512 elements, as in kv_indptr"):
+        cudnn.plan(qo * 4 * 192, kv * 4 * 192, 4, 4, 192, **options, **dict(elements, v_indptr=kv * 4 * 128 + 1))
+    q_offsets = qo * 4 * 192
+    q_offsets[1] += 1
+    with pytest.raises(ValueError, match=r"qo_indptr\[1\] is \d+, but its last entry says that it is in elements, of which a row has 768"):
+        cudnn.plan(q_offsets, kv * 4 * 192, 4, 4, 192, **options, **elements)
+
+
 @pytest.mark.parametrize("error, message, change", [
     (ValueError, "batch_size is 3, but cum_seq_lens_kv describes 2 requests", dict(batch_size=3)),
     (ValueError, "max_kv_len is 12, but request 0 has 13 tokens of keys", dict(max_kv_len=12)),
@@ -253,11 +284,25 @@ def test_sage_quantisation(dtype, most):
     torch.testing.assert_close(v8.float() * v_scale, v.float(), rtol=0.07, atol=0.01)
 
 
+def test_sage_quantisation_of_smoothed_requests():
+    torch.manual_seed(3)
+    q, k = torch.randn(9, 2, 64).bfloat16(), (torch.randn(9, 2, 64) + 5).bfloat16()
+    cum = torch.tensor([0, 5, 9], dtype=torch.int32)
+    _, k8, _, q_scale, k_scale, _, mean = flashinfer.trtllm_sage_attention_quantize(q, k, k, 4, 4, cum_seq_lens_q=cum, cum_seq_lens_kv=cum, smooth_k=True)
+    torch.testing.assert_close(mean.double(), k.double().mean(0))
+    assert q_scale.shape == k_scale.shape == (2, 4)  # ceil(9 / 4) + 2 requests - 1
+    places = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2, 2])  # token 5 is the first of request 1: 5 // 4 + 1
+    torch.testing.assert_close(k8.float() * k_scale.T[places][..., None], k.float() - mean, rtol=0, atol=float(k_scale.max()) / 2 * 1.01)
+    alone = flashinfer.trtllm_sage_attention_quantize(q[5:], k[5:], k[5:], 4, 4)
+    assert torch.equal(alone[3], q_scale[:, 2:3])
+
+
 @pytest.mark.parametrize("error, message, change", [
     (ValueError, "q_block_size is 2, but must be 1, 4 or 16", dict(q_block_size=2)),
     (ValueError, "qk_quant_dtype is bfloat16", dict(qk_quant_dtype=torch.bfloat16)),
-    (NotImplementedError, "smooth_k=True is not supported", dict(smooth_k=True)),
-    (NotImplementedError, "cum_seq_lens_q is not supported", dict(cum_seq_lens_q=torch.tensor([0, 4], dtype=torch.int32))),
+    (ValueError, "cum_seq_lens_q and cum_seq_lens_kv must be given together", dict(cum_seq_lens_q=torch.tensor([0, 4], dtype=torch.int32))),
+    (ValueError, "cum_seq_lens_kv goes from 0 to 3, but must go from 0 to the number of tokens, 4",
+     dict(cum_seq_lens_q=torch.tensor([0, 4], dtype=torch.int32), cum_seq_lens_kv=torch.tensor([0, 3], dtype=torch.int32))),
 ])
 def test_errors_of_sage_quantisation(error, message, change):
     x = torch.randn(4, 2, 64).bfloat16()
