@@ -4,6 +4,7 @@ import csv
 import hashlib
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -52,13 +53,39 @@ def run_list(tmp_path, text, *more):
     return driver.main(["--testlist", str(tmp_path / "list"), "--output_path", str(out), *more]), out
 
 
-def test_every_routine(tmp_path):
-    lines = [line for line in (ROOT / "benchmarks/testlist.txt").read_text().splitlines() if line and line[0] != "#"]
+def run_quickly(tmp_path, lines):
+    """One call of each command, in a process without the JIT: kernels that are not there yet would take a second or more each, so the
+    reference computes. (the process, its CSV file)."""
     (tmp_path / "list").write_text("\n".join(line + " --warm_cache -n 1" + ("" if " -d " in line else " -d 0") for line in lines))
     out = tmp_path / "out.csv"
-    # Kernels that are not there yet would take a second or more each: the reference computes instead.
     done = subprocess.run([sys.executable, str(ROOT / "benchmarks/flashinfer_benchmark.py"), "--testlist", str(tmp_path / "list"),
                            "--output_path", str(out)], env={**os.environ, "FLASHINFER_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    return done, out
+
+
+def test_the_sample_commands(tmp_path):
+    """Those of FlashInfer's sample list, with small sizes: a row for each command and back end."""
+    lines = (ROOT / "tests/data/sample_commands.txt").read_text().splitlines()
+    assert len(lines) == 139
+    full = [line + f" -vv --generate_repro_command --case_tag 'line {i}'" + (" -d 1" if "--autotune" in line else "") for i, line in enumerate(lines)]
+    done, out = run_quickly(tmp_path, full)
+    absent = [line for line in lines if line.split()[1] in missing()]
+    assert len(absent) == 6 and done.returncode == 1
+    assert done.stdout.count("[ERROR]") == 2 * len(absent) == 2 * done.stdout.count(" is not available in this library: "), done.stdout
+    assert hashlib.sha256(out.read_bytes().partition(b"\n")[0] + b"\n").hexdigest() == HEADER_SHA256
+    got = rows(out)
+    for i, line in enumerate(lines):
+        args = driver.parse_args(shlex.split(line))
+        mine = [r for r in got if r["case_tag"] == f"line {i}"]
+        wanted = ["trtllm-native" if b == "trtllm-gen-native" else b for b in args.backends if b not in case.NEVER_ON_CPU]  # an old word
+        assert [r["backend"] for r in mine] == ([] if line in absent else wanted), line
+        assert all(r["repro_command"].startswith(f"python3 flashinfer_benchmark.py {line} ") and float(r["median_time"]) > 0 for r in mine), line
+    assert len(got) == done.stdout.count("[PERF]") > 150
+
+
+def test_every_routine(tmp_path):
+    lines = [line for line in (ROOT / "benchmarks/testlist.txt").read_text().splitlines() if line and line[0] != "#"]
+    done, out = run_quickly(tmp_path, lines)
     text = done.stdout
     assert done.returncode == 0 and "[ERROR]" not in text, text + done.stderr
     got = rows(out)
@@ -100,6 +127,51 @@ def test_documented_commands_are_read(line):
         assert args.activation_type.name == "Relu2"
 
 
+SIZES = {"batch_size": 2, "s_kv": 40, "num_qo_heads": 8, "num_kv_heads": 2, "head_dim_qk": 64, "head_dim_vo": 64, "n": 128, "k": 256}
+
+
+def test_documented_commands_run(tmp_path, capsys):
+    """With smaller sizes, each as its own command; the stored command gives the row again."""
+    attention, product, absent = (re.sub(r"--(\w+) \d+", lambda m: f"--{m[1]} {SIZES[m[1]]}" if m[1] in SIZES else m[0], line) for line in DOCUMENTED)
+    for line, backends in ((attention, ["fa2", "cudnn"]), (product, ["cudnn", "cutlass", "trtllm"])):
+        out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+        line += " -d 0 --warm_cache"
+        assert driver.main([*shlex.split(line), "-n", "1", "--output_path", str(out)]) == 0
+        first = rows(out)
+        assert [r["backend"] for r in first] == backends and {r["resolved_backend"] for r in first} == {"cpu"}
+        text = capsys.readouterr().out
+        assert f"[INFO] To reproduce this test case, run the following command: {first[0]['repro_command']}\n" in text
+        assert text.count("[PERF]") == len(backends) and "[ERROR]" not in text
+        assert ("[WARNING] --use_cupti is deprecated" in text) == ("--use_cupti" in line)
+        words = shlex.split(first[0]["repro_command"])
+        assert words[:2] == ["python3", "flashinfer_benchmark.py"]
+        assert driver.main([str(again) if w == str(out) else w for w in words[2:]]) == 0
+        timed = {"median_time", "std_time", "tflops", "tb_per_sec", "repro_command"}
+        assert [{k: v for k, v in r.items() if k not in timed} for r in rows(again)] == [{k: v for k, v in r.items() if k not in timed} for r in first]
+        capsys.readouterr()
+    assert driver.main(shlex.split(absent)) == 1
+    assert "[ERROR] routine b12x_fused_moe is not available in this library: " in capsys.readouterr().out
+
+
+def test_warnings_and_files(tmp_path, capsys):
+    """A flag without effect, times kept by --autotune_cache, a file that is written anew."""
+    out, cache = tmp_path / "out.csv", tmp_path / "tactics.json"
+    out.write_text("from another run\n")
+    line = "--routine top_k_renorm_probs --batch_size 2 --vocab_size 300 -n 1 -d 0 --warm_cache --enable_pdl"
+    assert driver.main([*shlex.split(line), "--output_path", str(out)]) == 0
+    assert "from another run" not in out.read_text() and len(rows(out)) == 1
+    ignored = "[WARNING] --enable_pdl provided but routine top_k_renorm_probs does not support PDL; flag is ignored."
+    assert ignored in capsys.readouterr().out
+    line = f"--routine mm_bf16 --m 4 --n 64 --k 64 -n 1 -d 1 --warm_cache --autotune_cache {cache}"
+    assert driver.main(shlex.split(line + " --autotune")) == 0 and cache.exists()
+    before = cache.read_bytes()
+    assert driver.main(shlex.split(line)) == 0 and cache.read_bytes() == before  # alone it is only read
+    capsys.readouterr()
+    status, _ = run_list(tmp_path, "--routine nothing\n--routine rmsnorm --batch_size 2\n" + NORM)
+    text = capsys.readouterr().out
+    assert status == 1 and text.count("[ERROR] Error running test: ") == 2 and text.count("[PERF]") == 1
+
+
 def test_every_family_has_its_routines_and_flags():
     assert set(flags.FAMILY) == set(columns.FAMILIES) and len(columns.FAMILY_OF) == 75
     for routine, family in columns.FAMILY_OF.items():
@@ -134,10 +206,20 @@ def test_back_ends_that_do_not_run_here(tmp_path, capsys):
     assert status == 0 and rows(out) == [] and "[ERROR] No backends to test. Exiting." in capsys.readouterr().out
 
 
-def test_candidates_and_extra_columns(tmp_path, capsys):
-    status, out = run_list(tmp_path, f"{NORM} --input_dtype float16 --backends ours --peers torch --enable_pdl --refcheck", "--extra_columns")
+def test_peers_of_a_product(tmp_path, capsys):
+    """oneDNN comes with torch; a bias is more than it is compared with."""
+    for more, found in (("", True), ("--bias", False)):
+        status, out = run_list(tmp_path, f"--routine mm_bf16 --m 4 --n 64 --k 64 -n 1 -d 0 --peers torch onednn {more}", "--extra_columns")
+        (row,) = rows(out)
+        assert status == 0 and float(row["torch_median_time"]) > 0 and (row["onednn_median_time"] != "") == found
+    assert "[INFO] onednn has nothing to compare with for mm_bf16." in capsys.readouterr().out
+
+
+def test_candidates_and_extra_columns(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(case, "_peer_library", lambda name: (None, None))
+    status, out = run_list(tmp_path, f"{NORM} --input_dtype float16 --backends ours --peers torch zentorch --enable_pdl --refcheck", "--extra_columns")
     first, second = rows(out)
-    assert status == 0 and [first["resolved_backend"], second["resolved_backend"]] == ["cpu", "reference"]
+    assert first["zentorch_median_time"] == "" and status == 0 and [first["resolved_backend"], second["resolved_backend"]] == ["cpu", "reference"]
     assert first["device"] == "cpu" and float(first["torch_median_time"]) > 0
     assert capsys.readouterr().out.count("[PERF]") == 3
 
