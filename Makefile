@@ -5,14 +5,16 @@
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
 # make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
+# make dist   dist/flashinfer-cpp-VERSION.tar.gz: the sources of HEAD, which build without git and network
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/^project(flashinfer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install packages wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install packages dist wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -87,6 +89,10 @@ install: all
 packages: all
 	cd $(BUILD) && cpack -G DEB -B $(abspath dist)
 	FLASHINFER_BUILD_DIR=$(abspath $(BUILD)) python3 tests/install/install_test.py Packages
+
+dist:
+	@mkdir -p dist
+	git archive --prefix=flashinfer-cpp-$(VERSION)/ -o dist/flashinfer-cpp-$(VERSION).tar.gz HEAD
 
 wheel:
 	@tools/setup.sh wheel

@@ -12,9 +12,14 @@ endfunction()
 # Two components, which packages ship apart: `runtime`, and `development` with what programs are built with.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/flashinfer)
 install(TARGETS flashinfer EXPORT flashinferTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 foreach(target flashinfer_cli flashinfer_commands flashinfer_tvm_ffi)
   if(TARGET ${target})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      continue()  # inside the command
+    endif()
     install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
                               LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   endif()
@@ -31,6 +36,10 @@ install(FILES ${PROJECT_BINARY_DIR}/flashinferConfig.cmake ${PROJECT_BINARY_DIR}
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_prefix /${pc_dir} /)
 string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
+set(pc_libraries "")
+if(NOT BUILD_SHARED_LIBS)
+  set(pc_libraries "-lxxhash -ldeflate -lstdc++ -lm -lpthread -ldl")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/flashinfer.pc.in ${PROJECT_BINARY_DIR}/flashinfer.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/flashinfer.pc DESTINATION ${pc_dir} COMPONENT development)
 

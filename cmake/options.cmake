@@ -12,7 +12,9 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-option(BUILD_SHARED_LIBS "Shared libraries; OFF: static ones, without the Python package" ON)
+if(NOT DEFINED BUILD_SHARED_LIBS)
+  set(BUILD_SHARED_LIBS ON)  # OFF: static libraries, without the Python package
+endif()
 option(FLASHINFER_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(FLASHINFER_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
 set(FLASHINFER_FAMILIES "" CACHE STRING "Folders under flashinfer/ops that are built, with those they include; empty: all")

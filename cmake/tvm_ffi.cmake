@@ -5,7 +5,7 @@ if(NOT SKBUILD)  # a Python package's build brings its own
   set(tvm_hints HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
 endif()
 find_program(TVM_FFI_CONFIG tvm-ffi-config ${tvm_hints})
-if(NOT tvm_sources OR NOT TVM_FFI_CONFIG)
+if(NOT tvm_sources OR NOT TVM_FFI_CONFIG OR NOT BUILD_SHARED_LIBS)
   return()
 endif()
 function(fi_tvm_ffi_query option out)

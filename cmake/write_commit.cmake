@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 cmake_minimum_required(VERSION 3.22)
 # cmake -DROOT=<source> -DOUT=<file> -P write_commit.cmake
-execute_process(COMMAND git -C ${ROOT} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
-                ERROR_QUIET RESULT_VARIABLE status)
-if(NOT status EQUAL 0)
-  set(commit unknown)
+# A source archive (`make dist`, git archive) has no git folder, or lies in that of another project: git has written the commit into a file.
+execute_process(COMMAND git -C ${ROOT} rev-parse --show-prefix --short=12 HEAD OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE status)
+set(commit unknown)
+file(STRINGS ${ROOT}/cmake/commit.txt archived REGEX "^[0-9a-f]+$" LIMIT_COUNT 1)
+if(archived)
+  string(SUBSTRING ${archived} 0 12 commit)
+elseif(status EQUAL 0 AND text MATCHES "^\n([0-9a-f]+)\n$")
+  set(commit ${CMAKE_MATCH_1})
 endif()
 file(CONFIGURE OUTPUT ${OUT} @ONLY
      CONTENT "namespace flashinfer::build { const char* commit() { return \"@commit@\"; } }\n")

@@ -9,6 +9,7 @@ namespace flashinfer::build {
 const char* version() { return FI_VERSION; }
 const char* build_type() { return FI_BUILD_TYPE; }
 const char* sanitizer_flags() { return FI_SANITIZER_FLAGS; }
+const char* static_prefix() { return FI_STATIC_PREFIX; }
 const char* source_root() { return FI_SOURCE_ROOT; }
 const char* build_root() { return FI_BUILD_ROOT; }
 const char* compiler() {

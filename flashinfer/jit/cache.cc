@@ -201,7 +201,9 @@ void publish(const std::string& temporary, const std::string& final) {
 std::vector<std::string> aot_folders() {
   std::vector<std::string> folders;
   const std::string library = fs::object_of(reinterpret_cast<const void*>(&aot_folders));
-  const std::string beside = library.substr(0, std::min(library.size(), library.rfind('/')));
+  const std::string prefix = build::static_prefix();
+  const std::string beside =
+      prefix.empty() ? library.substr(0, std::min(library.size(), library.rfind('/'))) : prefix + "/lib";
   for (const std::string& f : {env::text("FLASHINFER_AOT_DIR"), beside + "/flashinfer/aot"}) {
     if (f.empty() || !fs::is_dir(f)) continue;
     const std::string why = fs::unsafe_folder(f);

@@ -90,6 +90,8 @@ std::string find_include_root() {
     folder.resize(std::min(folder.size(), folder.rfind('/')));
     if (holds(folder + "/share/flashinfer/include")) return folder + "/share/flashinfer/include";
   }
+  const std::string prefix = build::static_prefix();
+  if (!prefix.empty() && holds(prefix + "/share/flashinfer/include")) return prefix + "/share/flashinfer/include";
   return {};
 }
 

@@ -11,13 +11,15 @@ class FlashinferConan(ConanFile):
     name = "flashinfer-cpp"
     license = "Apache-2.0"
     description = "Kernels for serving language models, on GPU and CPU, with a log, a recorder and a replayer"
+    options = {"shared": [True, False]}
+    default_options = {"shared": True}
     settings = "os", "compiler", "build_type", "arch"
-    package_type = "shared-library"
+    package_type = "library"
     requires = "nlohmann_json/3.11.3", "cli11/2.4.1", "xxhash/0.8.2", "libdeflate/1.19"
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "LICENSE", "NOTICE", "cmake/*", "flashinfer/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "NOTICE", "cmake/*", "flashinfer/*", "bench/peers.py", "packaging/wheel/*"):
             copy(self, pattern, root, self.export_sources_folder)
 
     def layout(self):
@@ -27,6 +29,7 @@ class FlashinferConan(ConanFile):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["BUILD_TESTING"] = False
+        toolchain.cache_variables["BUILD_SHARED_LIBS"] = bool(self.options.shared)
         toolchain.generate()
 
     def build(self):

@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
@@ -114,6 +116,111 @@ class Install(unittest.TestCase):
             self.assertIn("flashinfer.norm.rmsnorm", listed.stdout)
 
 
+def files_below(folder):
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir() or p.is_symlink()}
+
+
+class Components(unittest.TestCase):
+    def test_runtime_and_development_are_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = {}
+            for name in ("runtime", "development", ""):
+                prefix = pathlib.Path(folder) / (name or "all")
+                component = ["--component", name] if name else []
+                self.assertEqual(0, run("cmake", "--install", str(BUILD), "--prefix", str(prefix), *component).returncode)
+                found[name] = files_below(prefix)
+            self.assertEqual(set(), found["runtime"] & found["development"])
+            self.assertEqual(found[""], found["runtime"] | found["development"])
+            for_programs = re.compile(r"^include/|\.(cmake|pc)$|/libflashinfer\.so$")
+            self.assertEqual({n for n in found[""] if for_programs.search(n)}, found["development"])
+            self.assertIn("bin/flashinfer", found["runtime"])
+            self.assertTrue(any(n.startswith("include/") for n in found["development"]))
+
+
+@unittest.skipUnless(shutil.which("ninja"), "ninja is not here")
+class Sources(unittest.TestCase):
+    """Sources that are no checkout, configured without git, network and tests; a few of their objects are compiled. A static library."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "bin").mkdir()
+        git = self.folder / "bin/git"
+        git.write_text("#!/bin/sh\nexit 1\n")
+        git.chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+        self.alone = ["unshare", "-n"] if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0 else []
+
+    def configure(self, source, *options):
+        """Configures below `self.folder`, and compiles what names the build."""
+        build = self.folder / "build"
+        self.assertEqual(0, run(*self.alone, "cmake", "-S", str(source), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                                "-DBUILD_TESTING=OFF", *options, env=self.environment).returncode)
+        self.objects = [f"CMakeFiles/flashinfer.dir/{name}.o" for name in ("flashinfer/core/version.cc", "generated/commit.cc")]
+        self.assertEqual(0, run(*self.alone, "ninja", "-C", str(build), *self.objects, env=self.environment).returncode)
+        targets = subprocess.run(["ninja", "-C", str(build), "-t", "targets", "all"], capture_output=True, text=True).stdout
+        self.assertNotIn("_tests:", targets)
+        return build
+
+    @unittest.skipUnless((ROOT / ".git").exists() and shutil.which("git"), "not a checkout")
+    def test_the_archive_knows_its_version_and_commit(self):
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", "--prefix=a/", "HEAD"], capture_output=True)
+        self.assertEqual(0, archive.returncode, archive.stderr)
+        subprocess.run(["tar", "-x", "-C", str(self.folder)], input=archive.stdout, check=True)
+        build = self.configure(self.folder / "a")
+        head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+        self.assertIn(f'"{head[:12]}"', (build / "generated/commit.cc").read_text())
+
+    def export_by_conan(self):
+        """What the recipe's export_sources copies, by the few functions of Conan that it calls."""
+        def copy(_, pattern, root, to):
+            for path in pathlib.Path(root).glob(pattern + ("*/*" if pattern.endswith("*") else "")):
+                if path.is_file():
+                    target = pathlib.Path(to) / path.relative_to(pathlib.Path(root))
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(path, target)
+
+        modules = {name: types.ModuleType(name) for name in ("conan", "conan.tools", "conan.tools.cmake", "conan.tools.files")}
+        modules["conan"].ConanFile = object
+        modules["conan.tools.files"].copy = copy
+        for name in ("CMake", "CMakeDeps", "CMakeToolchain", "cmake_layout"):
+            setattr(modules["conan.tools.cmake"], name, object)
+        names = {}
+        with unittest.mock.patch.dict(sys.modules, modules):
+            exec(compile((ROOT / "packaging/conan/conanfile.py").read_text(), "conanfile.py", "exec"), names)
+        recipe = names["FlashinferConan"]()
+        recipe.recipe_folder, recipe.export_sources_folder = str(ROOT / "packaging/conan"), str(self.folder / "exported")
+        recipe.export_sources()
+        return self.folder / "exported"
+
+    def test_a_program_links_the_static_library_of_conans_sources(self):
+        prefix = self.folder / "prefix"
+        build = self.configure(self.export_by_conan(), "-DBUILD_SHARED_LIBS=OFF", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+        # The objects of the test's build stand for those that would be compiled again; what knows of static libraries was compiled above.
+        objects = [p for p in (BUILD / "CMakeFiles/flashinfer.dir").rglob("*.o") if not str(p).endswith(tuple(self.objects))]
+        self.assertGreater(len(objects), 200)
+        self.assertEqual(0, run("ar", "qcS", str(build / "libflashinfer.a"), *map(str, objects), *(str(build / o) for o in self.objects)).returncode)
+        self.assertEqual(0, run("ranlib", str(build / "libflashinfer.a")).returncode)
+        self.assertEqual(0, run("cmake", "--install", str(build), "--component", "development").returncode)
+        whole = self.folder / "shared"
+        self.assertEqual(0, run("cmake", "--install", str(BUILD), "--prefix", str(whole), "--component", "runtime").returncode)
+        (whole / "share").rename(prefix / "share")  # the kernels' headers
+        consumer = self.folder / "consumer"
+        consumer.mkdir()
+        (consumer / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(consumer LANGUAGES CXX)\nfind_package(flashinfer 0.1 REQUIRED)\n"
+                                                 "add_executable(snippet snippet.cc)\ntarget_link_libraries(snippet PRIVATE flashinfer::flashinfer)\n")
+        (consumer / "snippet.cc").write_text(readme_snippet())
+        self.assertEqual(0, run("cmake", "-S", str(consumer), "-B", str(consumer / "build"), f"-DCMAKE_PREFIX_PATH={prefix}").returncode)
+        self.assertEqual(0, run("cmake", "--build", str(consumer / "build")).returncode)
+        program = consumer / "build/snippet"
+        self.assertNotIn("libflashinfer", run("ldd", str(program)).stdout)
+        done = run(str(program), env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "FLASHINFER_JIT_VERBOSE": "1"})
+        self.assertEqual("y[0] = 0.5000\n", done.stdout)
+        self.assertIn(str(prefix / "share/flashinfer/include"), done.stderr)
+        self.assertIn("-ldeflate", run("pkg-config", "--libs", str(next(prefix.rglob("flashinfer.pc")))).stdout)
+
+
 class Packages(unittest.TestCase):
     """What the libraries export, and the forms in which others take them: pkg-config, Debian packages, a Rust crate, recipes."""
 
@@ -150,8 +257,16 @@ class Packages(unittest.TestCase):
             self.assertEqual(["libflashinfer", "libflashinfer-dev"], [p.name.split("_")[0] for p in packages])
             self.assertIn("libxxhash0", run("dpkg-deb", "-f", str(packages[0]), "Depends").stdout)
             root = pathlib.Path(folder) / "root"
-            for package in packages:
-                self.assertEqual(0, run("dpkg-deb", "-x", str(package), str(root)).returncode)
+            if os.geteuid() == 0:  # into the package database of an empty root, which has none of what they depend on
+                (root / "var/lib/dpkg/info").mkdir(parents=True)
+                (root / "var/lib/dpkg/status").touch()
+                installed = run("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "-i", *map(str, packages))
+                self.assertEqual(0, installed.returncode)
+                states = run("dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f", "${Package} ${Status}\\n").stdout
+                self.assertEqual("libflashinfer install ok installed\nlibflashinfer-dev install ok installed\n", states)
+            else:
+                for package in packages:
+                    self.assertEqual(0, run("dpkg-deb", "-x", str(package), str(root)).returncode)
             self.build_with_pkg_config(root / "usr", folder)
             listed = run(str(root / "usr/bin/flashinfer"), "list-ops", env={"PATH": os.environ["PATH"], "HOME": folder})
             self.assertIn("flashinfer.norm.rmsnorm", listed.stdout)
@@ -167,7 +282,13 @@ class Packages(unittest.TestCase):
             self.assertIn("largest difference from the plain loop", done.stdout)
 
     def test_recipes(self):
-        compile((ROOT / "packaging/conan/conanfile.py").read_text(), "conanfile.py", "exec")
+        with tempfile.TemporaryDirectory() as folder:  # the port's commands that vcpkg defines do nothing here
+            names = sorted(set(re.findall(r"^(vcpkg_\w+)\(", (ROOT / "packaging/vcpkg/portfile.cmake").read_text(), re.M)))
+            self.assertIn("vcpkg_cmake_configure", names)
+            script = pathlib.Path(folder) / "port.cmake"
+            script.write_text("".join(f"function({name})\nendfunction()\n" for name in names) + f"include({ROOT}/packaging/vcpkg/portfile.cmake)\n"
+                              'if(NOT EXISTS "${SOURCE_PATH}/CMakeLists.txt")\n  message(FATAL_ERROR "${SOURCE_PATH}")\nendif()\n')
+            self.assertEqual(0, run("cmake", "-P", str(script)).returncode)
         version = re.search(r"project\(flashinfer VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
         self.assertEqual(version, json.loads((ROOT / "packaging/vcpkg/vcpkg.json").read_text())["version"])
         self.assertIn(f'version = "{version}"', (ROOT / "packaging/rust/flashinfer-sys/Cargo.toml").read_text())
