@@ -11,7 +11,7 @@
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
-VERSION = $(shell sed -n 's/^project(flashinfer VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+VERSION = $(shell cat version.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 .PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install packages dist wheel clean

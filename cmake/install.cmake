@@ -55,7 +55,8 @@ if(TARGET flashinfer_tvm_ffi)
   install(PROGRAMS $<TARGET_FILE:flashinfer${suffix}> RENAME $<TARGET_SONAME_FILE_NAME:flashinfer> ${python_component})
   install_headers(python PUBLIC include EXCLUDE_FROM_ALL)
   install_headers(python KERNELS share/flashinfer/include EXCLUDE_FROM_ALL)
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL
+          PATTERN ".*" EXCLUDE)  # what is being compiled
   install(DIRECTORY ${PROJECT_BINARY_DIR}/stubs/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   # Libraries that not every machine has: with them the package needs only libc, libstdc++ and TVM-FFI.
   install(CODE "file(GET_RUNTIME_DEPENDENCIES LIBRARIES $<TARGET_FILE:flashinfer> RESOLVED_DEPENDENCIES_VAR found
@@ -75,7 +76,7 @@ endif()
 if(TARGET flashinfer_cli)
   add_custom_target(aot COMMAND flashinfer_cli aot --out-dir ${PROJECT_BINARY_DIR}/aot USES_TERMINAL
                     COMMENT "Precompiling kernels")
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot COMPONENT runtime OPTIONAL)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot COMPONENT runtime OPTIONAL PATTERN ".*" EXCLUDE)
 endif()
 
 if(TARGET flashinfer_tvm_ffi)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # <target>_wheel: the libraries of the Python package, linked a second time from the same objects, with libstdc++ inside and without
-# symbols of glibc after 2.28 (packaging/wheel/glibc_2_28.c). Linking takes a second each. Elsewhere than on x86-64 with glibc and a
+# symbols of glibc after 2.28 (glibc_2_28.c). Linking takes a second each. Elsewhere than on x86-64 with glibc and a
 # static libstdc++, the package has the libraries of the build.
 include(CheckCXXSourceCompiles)
 set(fi_wheel_libraries OFF)
@@ -17,7 +17,7 @@ if(NOT FLASHINFER_STATIC_LIBSTDCXX)
 endif()
 set(fi_wheel_libraries ON)
 
-add_library(fi_glibc OBJECT packaging/wheel/glibc_2_28.c)
+add_library(fi_glibc OBJECT cmake/glibc_2_28.c)
 target_compile_options(fi_glibc PRIVATE -fno-builtin)
 function(fi_wheel_library target)  # more arguments: libraries to link
   add_library(${target}_wheel SHARED $<TARGET_OBJECTS:${target}> $<TARGET_OBJECTS:fi_glibc>)

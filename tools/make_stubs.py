@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """make_stubs.py FOLDER: writes .pyi files for the modules of `flashinfer` that are made at import, for editors and type checkers.
 
-Run by the build of the Python package with PYTHONPATH=python and FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
+Run by the build of the Python package with FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
 functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
 import dataclasses
 import enum
@@ -11,6 +11,8 @@ import pathlib
 import pkgutil
 import sys
 import types
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
 import flashinfer
 from flashinfer import _make, _modules, _op

@@ -7,7 +7,6 @@ RECORD: pip then neither replaces nor removes it by the name flashinfer-python, 
 import base64
 import hashlib
 import pathlib
-import re
 import sysconfig
 import zipfile
 
@@ -17,7 +16,7 @@ _LICENSE = "License-Expression: Apache-2.0\n"
 
 
 def _version():
-    return re.search(r"flashinfer VERSION ([0-9.]+)", (_ROOT / "CMakeLists.txt").read_text())[1]
+    return (_ROOT / "version.txt").read_text().strip()
 
 
 def _real_package(folder):

@@ -19,7 +19,7 @@ class FlashinferConan(ConanFile):
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("CMakeLists.txt", "LICENSE", "NOTICE", "cmake/*", "flashinfer/*", "bench/peers.py", "packaging/wheel/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "NOTICE", "cmake/*", "flashinfer/*", "bench/peers.py", "version.txt"):
             copy(self, pattern, root, self.export_sources_folder)
 
     def layout(self):

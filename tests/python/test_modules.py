@@ -158,6 +158,7 @@ def test_modules_have_the_shared_names_that_programs_take_from_them():
 def test_the_version_and_the_commit_of_the_library():
     version = importlib.import_module("flashinfer.version")
     assert flashinfer.__version__ == version.__version__ and flashinfer.__git_version__ == version.__git_commit__ == flashinfer.__git_commit__
+    assert flashinfer.__version__ == (pathlib.Path(__file__).parents[2] / "version.txt").read_text().strip()
     assert version.__git_commit__ == "unknown" or len(version.__git_commit__) == 12 and int(version.__git_commit__, 16) >= 0
 
 

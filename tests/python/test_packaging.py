@@ -62,6 +62,37 @@ def wheel(tmp_path_factory):
     return next(folder.glob("tagged/*.whl"))
 
 
+def test_the_version_is_that_of_the_file(wheel):
+    version = (ROOT / "version.txt").read_text().strip()
+    assert wheel.name.startswith(f"flashinfer_cpp-{version}-")
+    assert version in run(BUILD / "bin/flashinfer", "--version").split()
+    import flashinfer
+
+    assert flashinfer.__version__ == version
+
+
+def test_tests_are_collected_from_the_root_without_variables():
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("FLASHINFER_")}
+    text = run(sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/python/test_packaging.py",
+               "tests/python/test_errors.py", cwd=ROOT, env=env)
+    assert "test_packaging.py::test_the_command" in text and "test_errors.py::" in text
+
+
+def test_an_editable_install_runs_the_checkout(tmp_path):
+    """The modules are those of the checkout, the libraries those of its newest build, or of FLASHINFER_BUILD_DIR."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    for name in (*PACKAGES, "scikit-build-core", "packaging", "pathspec"):
+        link_distribution(name, site)
+    python = tmp_path / "venv/bin/python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-build-isolation", "--no-deps", "--disable-pip-version-check",
+        "-e", ROOT, "-C", f"cmake.define.FLASHINFER_PREBUILT={BUILD}", "-C", f"build-dir={tmp_path}/build", cwd=tmp_path)
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "FLASHINFER_BUILD_DIR": str(BUILD)}
+    text = run(python, "-c", "import flashinfer; print(flashinfer.__file__, flashinfer._native.folder, flashinfer.__version__)", env=env, cwd=tmp_path)
+    assert text.split() == [str(ROOT / "python/flashinfer/__init__.py"), str(BUILD / "lib"), (ROOT / "version.txt").read_text().strip()]
+    assert "flashinfer.norm.rmsnorm" in run(tmp_path / "venv/bin/flashinfer", "list-ops", env=env, cwd=tmp_path)
+
+
 def link_distribution(name, site):
     """What an index would install: the installed package and its metadata."""
     for top in {f.parts[0] for f in importlib.metadata.files(name) if not f.parts[0].startswith("..")}:

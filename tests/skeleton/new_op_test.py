@@ -67,7 +67,8 @@ class NewOp(unittest.TestCase):
         self.scratch = pathlib.Path(folder.name)
         for part in ("cmake", "flashinfer", "python", "tools"):
             shutil.copytree(ROOT / part, self.scratch / part, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "CMakeLists.txt", self.scratch)
+        for file in ("CMakeLists.txt", "version.txt"):
+            shutil.copy(ROOT / file, self.scratch)
         self.build = self.scratch / "build"
 
     def test_is_one_folder(self):
