@@ -67,8 +67,9 @@ class NewOp(unittest.TestCase):
         self.scratch = pathlib.Path(folder.name)
         for part in ("cmake", "flashinfer", "python", "tools"):
             shutil.copytree(ROOT / part, self.scratch / part, ignore=shutil.ignore_patterns("__pycache__"))
-        for file in ("CMakeLists.txt", "version.txt"):
-            shutil.copy(ROOT / file, self.scratch)
+        (self.scratch / "bench").mkdir()
+        for file in ("CMakeLists.txt", "version.txt", "bench/peers.py"):
+            shutil.copy(ROOT / file, self.scratch / file)
         self.build = self.scratch / "build"
 
     def test_is_one_folder(self):
