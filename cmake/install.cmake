@@ -66,7 +66,7 @@ if(TARGET flashinfer_tvm_ffi)
       file(REAL_PATH \${library} library)
       file(INSTALL \${library} DESTINATION \${CMAKE_INSTALL_PREFIX}/lib RENAME \${name})
     endforeach()" COMPONENT python EXCLUDE_FROM_ALL)
-  foreach(package libxxhash0 libdeflate0 nlohmann-json3-dev libcli11-dev)  # their licences
+  foreach(package libxxhash0 libdeflate0 nlohmann-json3-dev libcli11-dev libjs-chart.js)  # their licences
     install(FILES /usr/share/doc/${package}/copyright DESTINATION licenses RENAME ${package}.txt COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   endforeach()
 endif()

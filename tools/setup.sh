@@ -8,6 +8,8 @@ mode=${1:-build}
 
 # ccache from the first command on: installed later it would change each compile line, and all objects would be built again.
 packages="g++ cmake ninja-build ccache pkg-config nlohmann-json3-dev libcli11-dev libxxhash-dev libdeflate-dev libpcre2-dev"
+# Where the distribution has them: charts in reports, and a browser that the test of the pages runs.
+optional="libjs-chart.js"
 python_packages=""
 oracle=""
 format="clang-format==19.1.7"
@@ -24,6 +26,7 @@ case $mode in
                      nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core
                      transformers==5.22.2 kernels==0.17.2 psutil $format"
     oracle="flashinfer-python==0.7.2.post1"
+    optional="$optional chromium-headless-shell"
     [ "$mode" = ci ] && packages="$packages clang-19 libclang-rt-19-dev"
     ;;
   lint)
@@ -37,38 +40,52 @@ case $mode in
 esac
 
 # ---- distribution packages ----
-missing=""
-if command -v dpkg-query >/dev/null; then
-  installed=" $(dpkg-query -W -f='${binary:Package}/${db:Status-Status} ' $packages 2>/dev/null || true)"
-  for p in $packages; do
-    case $installed in *" $p/installed "* | *" $p:"*"/installed "*) ;; *) missing="$missing $p" ;; esac
+missing_of() {
+  status=" $(dpkg-query -W -f='${binary:Package}/${db:Status-Status} ' "$@" 2>/dev/null || true)"
+  for p in "$@"; do
+    case $status in *" $p/installed "* | *" $p:"*"/installed "*) ;; *) printf ' %s' "$p" ;; esac
   done
+}
+apt_install() {
+  $apt install -y --no-install-recommends "$@" >"$install_log" 2>&1 && return
+  echo "setup: updating the package lists"
+  $apt update >/dev/null
+  $apt install -y --no-install-recommends "$@" >"$install_log" 2>&1
+}
+missing=""
+more=""
+if command -v dpkg-query >/dev/null; then
+  missing=$(missing_of $packages)
+  more=$(missing_of $optional)
 else
   for tool in c++ cmake ninja pkg-config python3; do
     command -v $tool >/dev/null || { echo "setup: $tool is missing; this script installs packages on Debian and Ubuntu only" >&2; exit 1; }
   done
 fi
-if [ -n "$missing" ]; then
+as_root="none"
+if [ "$(id -u)" = 0 ]; then
   as_root=""
-  if [ "$(id -u)" != 0 ]; then
-    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-      as_root="sudo"
-    else
-      echo "setup: these packages are missing; install them and run this again:" >&2
-      echo "  apt-get install -y --no-install-recommends$missing" >&2
-      exit 1
-    fi
-  fi
-  echo "setup: installing with apt:$missing"
-  apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0"
-  install_log=$(mktemp)
-  if ! $apt install -y --no-install-recommends $missing >"$install_log" 2>&1; then
-    echo "setup: updating the package lists"
-    $apt update >/dev/null
-    $apt install -y --no-install-recommends $missing >"$install_log" 2>&1 || { cat "$install_log" >&2; exit 1; }
-  fi
-  rm -f "$install_log"
+elif [ -n "$missing$more" ] && command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+  as_root="sudo"
 fi
+if [ -n "$missing" ] && [ "$as_root" = none ]; then
+  echo "setup: these packages are missing; install them and run this again:" >&2
+  echo "  apt-get install -y --no-install-recommends$missing" >&2
+  exit 1
+fi
+apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0"
+install_log=$(mktemp)
+if [ -n "$missing" ]; then
+  echo "setup: installing with apt:$missing"
+  apt_install $missing || { cat "$install_log" >&2; exit 1; }
+fi
+for p in $more; do
+  [ "$as_root" = none ] && break
+  apt-cache show "$p" >/dev/null 2>&1 || continue  # Ubuntu has no package of this browser
+  echo "setup: installing with apt: $p"
+  apt_install "$p" || echo "setup: $p cannot be installed; what needs it is left out" >&2
+done
+rm -f "$install_log"
 
 # ---- Python packages ----
 [ "$mode" = build ] && exit 0

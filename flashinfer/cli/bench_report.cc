@@ -4,6 +4,11 @@
 #include <algorithm>
 
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/machine.h"
+#include "flashinfer/cli/report.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/printable.h"
+#include "flashinfer/core/version.h"
 #include "flashinfer/kernels/emu/emu.h"
 
 namespace flashinfer::cli {
@@ -149,6 +154,18 @@ std::string csv_line(const bench::Row& r, double over_first, const std::string& 
   for (const auto& [name, value] : columns.items())
     line += (value.is_null() ? "" : quoted(value.is_string() ? value.get<std::string>() : value.dump())) + ",";
   return line + quoted(repro);
+}
+
+std::string bench_page(nlohmann::ordered_json rows) {
+  nlohmann::ordered_json machine = nlohmann::ordered_json::array();
+  const auto add = [&](const char* title, const std::string& value) { machine.push_back({title, printable(value)}); };
+  add("CPU", cpu_model());
+  add("kernels for", runnable_targets());
+  add("compiler", kernel_compiler());
+  add("threads", std::to_string(default_executor().threads));
+  add("version", build::version());
+  add("commit", build::commit());
+  return html_page("flashinfer bench", "bench", {{"machine", machine}, {"rows", std::move(rows)}});
 }
 
 }  // namespace flashinfer::cli

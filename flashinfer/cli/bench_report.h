@@ -24,4 +24,7 @@ void print_counts(const bench::CountedRow& r);
 std::string csv_head();
 std::string csv_line(const bench::Row& r, double over_first, const std::string& repro);
 
+/// A page of rows, each as to_json has it with its command as "repro".
+std::string bench_page(nlohmann::ordered_json rows);
+
 }  // namespace flashinfer::cli

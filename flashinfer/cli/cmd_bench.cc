@@ -10,13 +10,14 @@
 #include "flashinfer/bench/bench.h"
 #include "flashinfer/cli/bench_report.h"
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/report.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::cli {
 namespace {
 
 struct Options {
-  std::string op, name, args, device = "cpu", csv, list, label, goal, over, over_op, over_args;
+  std::string op, name, args, device = "cpu", csv, list, html, label, goal, over, over_op, over_args;
   std::vector<std::string> candidates, peers;
   std::string python = "python3";
   int over_threads = 0;
@@ -72,12 +73,14 @@ Peers peers_of(const Options& o) {
 struct Output {
   bool json = false;
   std::ofstream csv;
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  nlohmann::ordered_json all = nlohmann::ordered_json::array(), page = all;
   bool failed = false, has_head = false;
 
   void add(const bench::Row& r, double over_first, const std::string& repro) {
     failed |= !r.check.empty() && r.check != "ok";
     if (csv.is_open()) csv << csv_line(r, over_first, repro) << std::endl;
+    page.push_back(to_json(r, over_first));
+    page.back()["repro"] = repro;
     if (json) {
       all.push_back(to_json(r, over_first));
       return;
@@ -266,6 +269,7 @@ int run(Options o) {
   else
     run_list(o, out);
   if (o.json) print("%s\n", out.all.dump(2).c_str());
+  if (!o.html.empty()) write_file(o.html, bench_page(std::move(out.page)));
   return out.failed ? 1 : 0;
 }
 
@@ -278,6 +282,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   add_peers(*c, *o);
   c->add_flag("--json", o->json, "print JSON");
   c->add_option("--csv", o->csv, "write the results to this file as well");
+  c->add_option("--html", o->html, "write a page with a roofline and the times of the candidates to this file");
   c->add_option("--testlist", o->list, "a file of options, one command a line, in place of --op");
   c->callback([o, &exit_code] { exit_code = run(*o); });
 }

@@ -61,7 +61,8 @@ class Comparer {
  private:
   void tensor(const std::string& key, const TensorView& have, const TensorView& want) {
     ++out_.compared;
-    if (auto d = compare_tensors(key, have, want, tolerances_)) out_.differences.push_back(std::move(*d));
+    if (auto d = compare_tensors(key, have, want, tolerances_, &out_.largest))
+      out_.differences.push_back(std::move(*d));
   }
   void differs(const std::string& key, std::string text) {
     out_.differences.push_back(difference(key, std::move(text)));
@@ -179,12 +180,13 @@ class Comparer {
 }  // namespace
 
 std::optional<Difference> compare_tensors(const std::string& key, const TensorView& have, const TensorView& want,
-                                          const Tolerances& tolerances) {
+                                          const Tolerances& tolerances, Largest* largest) {
   if (have.dtype() != want.dtype() || !std::ranges::equal(have.shape(), want.shape()))
     return difference(key, str(key, " is ", to_string(have), ", but ", to_string(want), " was recorded"));
   const op::Tolerance tol = tolerance(tolerances, want.dtype());
   const cases::Comparison c =
       tolerances.bitwise ? cases::compare_bits(have, want) : cases::compare(have, want, tol.rtol, tol.atol);
+  if (largest) *largest = {std::max(largest->abs, c.max_abs), std::max(largest->rel, c.max_rel)};
   if (c.equal) return std::nullopt;
   Difference d = difference(key, str(key, " ", c.text));
   d.mismatches = c.mismatches;

@@ -14,13 +14,18 @@ struct Tolerances {
   bool bitwise = false;
 };
 
+/// Largest differences of finite elements, within the tolerances or not.
+struct Largest {
+  double abs = 0, rel = 0;
+};
 /// Nothing when they agree: same shape and element type; floats within the tolerance with NaN equal to NaN in the same
-/// place, everything else exactly.
+/// place, everything else exactly. `largest`, if given, grows to the tensors' differences.
 std::optional<Difference> compare_tensors(const std::string& key, const TensorView& have, const TensorView& want,
-                                          const Tolerances& tolerances);
+                                          const Tolerances& tolerances, Largest* largest = nullptr);
 
 struct Comparison {
   int compared = 0;  // tensors and plain values in the dump
+  Largest largest;
   std::vector<Difference> differences;
   std::vector<std::string> notes;
 };

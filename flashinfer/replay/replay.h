@@ -46,7 +46,9 @@ struct CallResult {
   std::vector<Difference> differences;
   std::vector<std::string> notes;  // torn lines and other problems that did not stop it
   int compared = 0;                // outputs
-  double seconds = 0;              // of the call itself, the fastest repetition
+  double max_abs = 0,
+         max_rel = 0;  // largest differences of finite elements of the outputs, within the tolerances or not
+  double seconds = 0;  // of the call itself, the fastest repetition
 };
 
 struct Report {

@@ -129,6 +129,7 @@ class Runner {
     Comparison c = compare_outputs(result, inputs.tensors, inputs.self.get(), stored,
                                    object_of(call_.record, record::kOutputMetadata), details, tolerances);
     r_.compared = c.compared;
+    r_.max_abs = c.largest.abs, r_.max_rel = c.largest.rel;
     const uint64_t bits = options_.repeat > 1 ? fingerprint(result, inputs, details) : 0;
     if (repetition == 0) {
       first_bits_ = bits;
