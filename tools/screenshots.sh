@@ -19,7 +19,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 shoot() {  # page, image, height
-  "$browser" --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" --window-size="1400,$3" --virtual-time-budget=5000 \
+  "$browser" --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/profile" --window-size="1300,$3" --virtual-time-budget=5000 \
     --screenshot="$2" "file://$work/$1" >"$work/browser.txt" 2>&1 || { cat "$work/browser.txt" >&2; exit 1; }
   echo "$2: $(($(wc -c <"$2") / 1024)) kB"
 }
@@ -28,14 +28,15 @@ FLASHINFER_LOGLEVEL=10 FLASHINFER_LOGDEST="$work/log.txt" FLASHINFER_DUMP_DIR="$
   FLASHINFER_DUMP_MAX_SIZE_GB=1 FLASHINFER_DUMP_EXCLUDE=prepare_mm_weights,prepare_gguf_weights,gguf_dequantize \
   "$program" --model "$model" --no-warmup --max-new 4 --prompt "Hi" >"$work/answer.txt"
 "$command" report --dir "$work/smollm2" --replay -o "$work/report.html"
-shoot "report.html#op=BatchPrefillWithPagedKVCacheWrapper.run&call=12" docs/report.png 1250
+shoot "report.html#op=BatchPrefillWithPagedKVCacheWrapper.run&call=8" docs/report.png 1200
 
 cat >"$work/list.txt" <<END
 --op rmsnorm --candidates cpu,reference --args "input=bf16:512x4096 weight=bf16:4096" --seconds 0.2
 --op fused_add_rmsnorm --candidates cpu,reference --args "input=bf16:512x4096 residual=bf16:512x4096 weight=bf16:4096" --seconds 0.2
 --op silu_and_mul --candidates cpu,reference --args "input=bf16:128x8192" --seconds 0.2
---op mm_bf16 --candidates cpu --seconds 0.2
---op top_k --candidates cpu --seconds 0.2
+--op mm_bf16 --candidates cpu --args "a=bf16:64x2048 b=bf16:2048x2048^t" --seconds 0.2
+--op mm_bf16 --candidates cpu --args "a=bf16:1x2048 b=bf16:2048x2048^t" --seconds 0.2
+--op top_k --candidates cpu --args "input=f32:128x49152 k=50 sorted=True" --seconds 0.2
 END
 "$command" bench --testlist "$work/list.txt" --html "$work/bench.html"
 shoot bench.html docs/bench.png 1000

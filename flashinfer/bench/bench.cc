@@ -81,8 +81,8 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   const bool in_turns = !gpu && row.cost.bytes >= kLeastBytesInTurns;
   if (!in_turns) row.copy_bandwidth = copy_rate(options.device);
   // CPUs multiply f16 as f32; what is narrower than 16 bits becomes bf16.
-  const bool dots = size_of(t.largest_type) <= 2 && t.largest_type != DType::kF16;
-  const auto peak = [&] { return dots ? dot_peak() : fma_peak(); };
+  row.dots = size_of(t.largest_type) <= 2 && t.largest_type != DType::kF16;
+  const auto peak = [&] { return row.dots ? dot_peak() : fma_peak(); };
   const bool has_peak = row.cost.flops > 0 && !gpu;
   if (has_peak) row.peak = peak();
   if (gpu)

@@ -49,6 +49,7 @@ struct Row {
   // FLOP/s: of bf16 dots when the largest input is bf16 or narrower than 16 bits, else of f32 FMA; the larger of before
   // and after the calls. 0 on a GPU, and when flops are not known.
   double peak = 0;
+  bool dots = false;  // whether the peak is that of bf16 dots
   std::string check;  // "ok", the failure, or empty
   int threads = 0;
   // Options::read: bytes a second of only reading the inputs, and that time over the row's in the same turn, for as

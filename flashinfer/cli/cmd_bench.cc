@@ -81,6 +81,7 @@ struct Output {
     if (csv.is_open()) csv << csv_line(r, over_first, repro) << std::endl;
     page.push_back(to_json(r, over_first));
     page.back()["repro"] = repro;
+    page.back()["peak_of"] = r.dots ? "bf16 dots" : "f32 FMA";
     if (json) {
       all.push_back(to_json(r, over_first));
       return;

@@ -117,13 +117,13 @@ main.append(table(['op', 'calls', 'total', 'mean', 'longest', 'share'], byTime.m
 // ---- calls ----
 const columns = [
   {key: 'call', title: '#', width: '60px', right: true, text: r => (r.i >= 0 ? r.i + 1 : '-'), sort: r => r.n},
-  {key: 'op', title: 'op', width: 'minmax(160px, 1.3fr)', text: r => S(r.call[OP]), sort: r => S(r.call[OP])},
+  {key: 'op', title: 'op', width: 'minmax(220px, 1.6fr)', text: r => S(r.call[OP]), sort: r => S(r.call[OP])},
   {key: 'status', title: 'status', width: '100px', text: r => STATUSES[r.call[STATUS]], cls: r => ['', 'bad', 'bad', 'warn', 'bad'][r.call[STATUS]], sort: r => r.call[STATUS]},
   {key: 'start', title: 'start', width: '90px', right: true, text: r => time(r.call[START]), sort: r => r.call[START]},
   {key: 'duration', title: 'duration', width: '90px', right: true, text: r => time(r.call[DURATION]), sort: r => r.call[DURATION]},
   {key: 'by', title: 'candidate', width: '90px', text: r => S(r.call[BY]), sort: r => S(r.call[BY])},
-  {key: 'nan', title: 'NaN', width: '60px', right: true, text: r => (r.nan ? count(r.nan) : ''), cls: () => 'bad', sort: r => r.nan},
-  {key: 'inf', title: 'Inf', width: '60px', right: true, text: r => (r.inf ? count(r.inf) : ''), cls: () => 'bad', sort: r => r.inf},
+  {key: 'nan', title: 'NaN', width: '50px', right: true, text: r => (r.nan ? count(r.nan) : ''), cls: () => 'bad', sort: r => r.nan},
+  {key: 'inf', title: 'Inf', width: '50px', right: true, text: r => (r.inf ? count(r.inf) : ''), cls: () => 'bad', sort: r => r.inf},
   ...(replay ? [
     {key: 'replay', title: 'replay', width: '110px', text: outcome, cls: r => (failedReplay(r) ? 'bad' : ''), sort: outcome},
     {key: 'error', title: 'max error', width: '90px', right: true, text: r => (r.i >= 0 ? number(replay[r.i][2]) : ''), sort: r => (r.i >= 0 ? replay[r.i][2] : -1)}] : []),
@@ -160,7 +160,7 @@ function detail(r) {
   const names = ['tensor', 'min', 'max', 'mean', 'std', 'NaN', 'Inf'];
   const head = ['', '', ...names, ...(data.against ? names : []), ''];
   const lines = [...map.values()].map(t => el('tr', {}, el('td', {}, t.name), el('td', {class: 'soft'}, t.output ? 'out' : 'in'), statistics(t.a, null, ''),
-    data.against ? statistics(t.b, t.a, 'other') : [], el('td', {class: 'soft'}, S(((t.a || t.b)[3]))))) ;
+    data.against ? statistics(t.b, t.a, 'other') : [], el('td', {class: 'soft'}, (t.a || t.b).length > 4 ? S((t.a || t.b)[3]) : '')));
   const parts = [];
   const text = (label, value, cls) => value && parts.push(el('pre', {class: cls || ''}, `${label}: ${value}`));
   const call = r.call;
