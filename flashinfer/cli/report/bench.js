@@ -55,7 +55,7 @@ function bars(parent) {
   const title = `Median time (µs), by candidate and library${groups.length > shown.length ? `, the first ${shown.length} rows` : ''}`;
   chart(parent, title, Math.max(200, 60 + shown.length * (14 + 14 * series.size)), {
     type: 'bar',
-    data: {labels: shown.map(g => short(g, 46)), datasets: [...series].map(([name, of], k) => ({label: name, backgroundColor: colour(k), maxBarThickness: 22,
+    data: {labels: shown.map(g => short(g, 36)), datasets: [...series].map(([name, of], k) => ({label: name, backgroundColor: colour(k), maxBarThickness: 22,
       data: shown.map(g => (of.has(g) ? of.get(g).seconds * 1e6 : null))}))},
     options: {
       indexAxis: 'y', scales: {x: {type: 'logarithmic', ticks: {callback: powers}}},
