@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/op/registry.h"
@@ -67,9 +68,9 @@ const op::Fill* family_fill(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace
+thread_local FillCache* cache = nullptr;
 
-void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
+void compute(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
   if (rule.empty())
     rule = is_floating(t.dtype()) ? "normal(0,1)" : t.dtype() == DType::kBool ? "randint(0,2)" : "randint(0,100)";
   const op::FillRule r = parse_rule(rule);
@@ -103,16 +104,47 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
     throw ValueError(str("case: unknown fill '", rule, "'"));
 }
 
+}  // namespace
+
+void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
+  if (cache)
+    cache->fill(t, rule, literal, seed);
+  else
+    compute(t, rule, literal, seed);
+}
+
+FillCache::FillCache() : previous_(std::exchange(cache, this)) {}
+FillCache::~FillCache() { cache = previous_; }
+
+void FillCache::fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
+  constexpr int64_t kSmall = 1024, kMostBytes = 256 << 20;
+  if (rule == "literal" || t.numel() < kSmall) return compute(t, rule, literal, seed);
+  std::string key = str(seed, " ", to_string(t.dtype()), " ", rule);
+  for (const int64_t extent : t.shape()) key += str(" ", extent);
+  const auto found = contents_.find(key);
+  if (found != contents_.end()) return copy_elements(found->second.view(), t);
+  compute(t, rule, literal, seed);
+  const int64_t bytes = t.numel() * t.item_size();
+  if (bytes_ + bytes > kMostBytes) return;
+  bytes_ += bytes;
+  contents_.emplace(std::move(key), Tensor::clone(t));
+}
+
+/// Row by row where both rows are contiguous.
 void copy_elements(const TensorView& from, const TensorView& to) {
+  if (from.numel() == 0) return;
   const size_t item = static_cast<size_t>(from.item_size());
-  each(from, [&](int64_t i, int64_t o) {
-    int64_t offset = 0, rest = i;
-    for (int a = to.rank() - 1; a >= 0; --a) {
-      offset += rest % to.size(a) * to.stride(a);
-      rest /= to.size(a);
-    }
-    std::memcpy(to.data_as<char>() + offset * static_cast<int64_t>(item),
-                from.data_as<char>() + o * static_cast<int64_t>(item), item);
+  const auto copy = [&](int64_t a, int64_t b, int64_t n) {
+    std::memcpy(to.data_as<char>() + b * static_cast<int64_t>(item),
+                from.data_as<char>() + a * static_cast<int64_t>(item), static_cast<size_t>(n) * item);
+  };
+  if (from.rank() == 0) return copy(0, 0, 1);
+  const int64_t d = from.size(-1);
+  const bool rows = d == 1 || (from.stride(-1) == 1 && to.stride(-1) == 1);
+  ref::for_each_row(from, [&](const ref::Index& row) {
+    const int64_t a = ref::offset_of(from, row), b = ref::offset_of(to, row);
+    if (rows) return copy(a, b, d);
+    for (int64_t i = 0; i < d; ++i) copy(a + i * from.stride(-1), b + i * to.stride(-1), 1);
   });
 }
 

@@ -2,6 +2,8 @@
 // Deterministic contents for case tensors: element i of an argument depends on (seed, i) alone.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,5 +15,22 @@ namespace flashinfer::cases {
 void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed);
 /// Copies elements between two host views of one shape and dtype.
 void copy_elements(const TensorView& from, const TensorView& to);
+
+/// While one lives, `fill` computes tensors of this thread that differ in layout alone once and copies them then: a row
+/// is built eight times, and its normal numbers cost more than the kernels. Keeps at most 256 MB.
+class FillCache {
+ public:
+  FillCache();
+  ~FillCache();
+  FillCache(const FillCache&) = delete;
+  FillCache& operator=(const FillCache&) = delete;
+  /// `fill` through this cache.
+  void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed);
+
+ private:
+  FillCache* previous_;
+  std::map<std::string, Tensor> contents_;  // contiguous, by seed, element type, shape and rule
+  int64_t bytes_ = 0;
+};
 
 }  // namespace flashinfer::cases

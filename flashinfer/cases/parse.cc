@@ -224,7 +224,7 @@ class Builder {
     std::vector<int64_t> strides;
     const int64_t elements = layout_strides(t, options_.pad_inputs && !must_be_contiguous(name), strides);
     auto g = allocate(name, t.shape, strides, elements, t.dtype);
-    fill(g->tensor.view(), t.fill, t.literal, fnv(name));
+    if (options_.random_floats || !is_bulk(t)) fill(g->tensor.view(), t.fill, t.literal, fnv(name));
     if (options_.keep_bytes)
       g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
     move_to(*g, device_);
@@ -236,6 +236,12 @@ class Builder {
     const std::string_view name = argument.substr(prefix_.size());
     const op::Field* f = op::find_field(*called_, name.substr(0, name.find('[')));
     return f && f->contiguous;
+  }
+  /// Random floats in numbers that no check and no plan reads.
+  static bool is_bulk(const TensorText& t) {
+    int64_t elements = 1;
+    for (const int64_t extent : t.shape) elements *= extent;
+    return elements > 4096 && is_floating(t.dtype) && (t.fill.empty() || t.fill.starts_with("normal("));
   }
   static uint64_t fnv(std::string_view s) {
     uint64_t h = 1469598103934665603ull;

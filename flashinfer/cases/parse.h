@@ -33,9 +33,10 @@ struct GuardedTensor {
 };
 
 struct BuildOptions {
-  Device device = kCpu;     // of the block's tensors; those of __init__ and plan stay in host memory
-  bool pad_inputs = false;  // rows get 8 elements more: rank >= 2, no explicit layout, no schema that says contiguous
-  bool keep_bytes = true;   // fill GuardedTensor::before
+  Device device = kCpu;       // of the block's tensors; those of __init__ and plan stay in host memory
+  bool pad_inputs = false;    // rows get 8 elements more: rank >= 2, no explicit layout, no schema that says contiguous
+  bool keep_bytes = true;     // fill GuardedTensor::before
+  bool random_floats = true;  // false: large tensors of random floats are left as they are, to ask for kernels alone
 };
 
 struct Built {

@@ -146,6 +146,7 @@ const char* gpu_candidate(const op::Op& op) {
 /// Why the GPU candidate does not support the row; empty: it does.
 std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   const bool cpu = run.device.type == DeviceType::kCPU;
+  const FillCache same_contents;
   Built b = build(op, c.args, {.device = run.device});
   std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op));
   if (!cpu && !another.empty()) return another;

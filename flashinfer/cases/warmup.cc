@@ -23,6 +23,7 @@ op::Selection select(const op::Op& op, std::string_view args, Device device = kC
   cases::BuildOptions options;
   options.device = device;
   options.keep_bytes = false;
+  options.random_floats = false;
   const cases::Built built = cases::build(op, args, options);
   return op::explain(op, built.block.data());
 }

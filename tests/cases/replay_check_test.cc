@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 
+#include "flashinfer/cases/fill.h"
 #include "flashinfer/cases/run.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/ops/sampling/op.h"
@@ -43,7 +45,14 @@ class Recording {
   }();
 };
 
-class RecordReplay : public testing::TestWithParam<bool> {};
+class RecordReplay : public testing::TestWithParam<bool> {
+ protected:
+  static void SetUpTestSuite() { contents_ = std::make_unique<cases::FillCache>(); }
+  static void TearDownTestSuite() { contents_.reset(); }
+
+ private:
+  static inline std::unique_ptr<cases::FillCache> contents_;  // both layouts record the same tensors
+};
 
 TEST_P(RecordReplay, EveryCaseGivesTheSameBits) {
   const Recording recording(GetParam());

@@ -161,5 +161,19 @@ TEST(Parse, LayoutsKeepTheValues) {
   EXPECT_TRUE(cases::compare(c, a, 0, 0).equal);
 }
 
+TEST(Parse, CopiedContentsAreThoseOfTheRule) {
+  const char* const kTexts[] = {"x=f32:30x50", "x=f32:50x30", "x=f32:30x50:uniform(2,3)"};
+  std::vector<cases::Built> want;
+  for (const std::string text : kTexts) want.push_back(cases::build(kTwice, text));
+  const cases::FillCache cache;
+  for (const char* layout : {"", "", "^pad8", "^t", "^pad8"})
+    for (size_t i = 0; i < want.size(); ++i) {
+      const cases::Built b = cases::build(kTwice, std::string(kTexts[i]) + layout);
+      EXPECT_TRUE(cases::compare_bits(b.tensors[0]->tensor.view(), want[i].tensors[0]->tensor.view()).equal)
+          << kTexts[i] << layout;
+      EXPECT_EQ(cases::check_guards(b, kTwice), "") << kTexts[i] << layout;
+    }
+}
+
 }  // namespace
 }  // namespace flashinfer

@@ -172,9 +172,10 @@ inline void renorm_row(const TensorView& probs, int64_t r, int64_t k, double top
     }
   }
   for (double x : p) sum += x >= least ? x : 0;
+  const bool any = usable(p);
   for (int64_t i = 0; i < probs.size(1); ++i) {
     const double x = p[static_cast<size_t>(i)];
-    put(out, {r, i}, usable(p) && x >= least ? x / sum : 0);
+    put(out, {r, i}, any && x >= least ? x / sum : 0);
   }
 }
 inline void mask_row(const TensorView& logits, int64_t r, int64_t k, const TensorView& out) {
