@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlashInfer's interface to Mamba-2 over whole sequences, on the op `ssd_chunk_scan`; scratch memory that its kernels ask for."""
+"""FlashInfer's interface to Mamba-2 over whole sequences, on the op `ssd_chunk_scan`; scratch memory that its kernels ask for; states after some
+rows of a replay ring, on the op `replayssm_materialize_layer`."""
 import math
 
 
@@ -108,3 +109,106 @@ def ssd_combined_fwd(x, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=F
                        initial_states is not None, seq_idx is not None, z is not None)
     return scan.run(x, dt, A, B, C, D, z, dt_bias, dt_softplus, dt_limit, initial_states, seq_idx, chunk_indices, chunk_offsets, seq_chunk_cumsum,
                     update_seq_chunk_cumsum, checkpoint_token_indices, checkpoint_state_slots, checkpoint_states, out, return_final_states, num_seqs)
+
+
+def allocate_checkpointing_ssu_scratch(batch_size, num_heads, num_predicted_tokens, max_window, dtype, device):
+    """cb_scaled, cumAdt_vec and cb_old of checkpointing_ssu, which the CPU does not use, in FlashInfer's shapes."""
+    import torch
+
+    padded = lambda n, unit: -(-n // unit) * unit
+    tokens, window = padded(num_predicted_tokens, 16), padded(max_window, 8)
+    return (torch.empty(batch_size, num_heads, 32, tokens // 2, dtype=dtype, device=device),
+            torch.empty(batch_size, num_heads, tokens, dtype=torch.float32, device=device),
+            torch.empty(batch_size, num_heads, 32, window // 2, dtype=dtype, device=device))
+
+
+def _memory(address, shape, slot_stride, dtype):
+    """A tensor over memory of the process: shape[0] slots, each without gaps."""
+    import ctypes
+
+    import torch
+
+    inner = list(shape[1:])
+    strides = [math.prod(inner[i + 1:]) for i in range(len(inner))]
+    elements = (shape[0] - 1) * slot_stride + math.prod(inner)
+    flat = torch.frombuffer((ctypes.c_char * (elements * dtype.itemsize)).from_address(address), dtype=torch.uint8).view(dtype)
+    return flat.as_strided(tuple(shape), (slot_stride, *strides))
+
+
+def _check_materialize(tables, requests, src_slots, dst_slots, state_dtype, scaled, heads, heads_per_group, max_window, ring_buffer_len, rand_seed,
+                       philox_rounds):
+    import torch
+
+    function = "replayssm_materialize"
+    layers = tables["state_ptrs"].numel()
+    for name, table in tables.items():
+        if table.device.type != "cpu":
+            raise ValueError(f"{function}: {name} is on {table.device}, but only the CPU is supported")
+        if table.dtype != torch.int64 or tuple(table.shape) != (layers,):
+            raise ValueError(f"{function}: {name} is {table.dtype} {tuple(table.shape)}, but must be int64 ({layers},), an entry a layer")
+    count = requests["ring_start"].numel()
+    for name, x, shape in (*((n, x, (count,)) for n, x in requests.items()), ("src_slots", src_slots, (layers, count)), ("dst_slots", dst_slots, (layers, count))):
+        if tuple(x.shape) != shape:
+            raise ValueError(f"{function}: {name} has shape {tuple(x.shape)}, but must be {shape}")
+    if heads_per_group < 1 or heads % heads_per_group:
+        raise ValueError(f"{function}: heads_per_group is {heads_per_group}, but must divide num_heads, {heads}")
+    if not 1 <= max_window <= 16 or ring_buffer_len < 1:
+        raise ValueError(f"{function}: max_window is {max_window} and ring_buffer_len {ring_buffer_len}, but must be in [1, 16] and at least 1")
+    if state_dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.int8, torch.float8_e4m3fn):
+        raise ValueError(f"{function}: state_dtype is {state_dtype}, but must be float32, bfloat16, float16, int8 or float8_e4m3fn")
+    if scaled and bool((tables["state_scale_ptrs"] == 0).any()):
+        raise ValueError(f"{function}: state_scale_ptrs has zeros, but {state_dtype} states have scales")
+    if philox_rounds < 0 or (philox_rounds > 0 and rand_seed is None):
+        raise ValueError(f"{function}: philox_rounds is {philox_rounds}, but rand_seed is None")
+    active = requests["active_request_indices"].tolist()
+    active = active[:active.index(-1)] if -1 in active else active
+    if len(set(active)) != len(active) or any(not 0 <= i < count for i in active):
+        raise ValueError(f"{function}: active_request_indices begins with {active}, but must have different requests of [0, {count})")
+    for i in active:
+        start, length = int(requests["ring_start"][i]), int(requests["replay_prefix_len"][i])
+        if not 0 <= start < ring_buffer_len or not 0 <= length <= max_window:
+            raise ValueError(f"{function}: request {i} has ring_start {start} and replay_prefix_len {length}, but must be in [0, {ring_buffer_len}) and "
+                             f"[0, {max_window}]")
+    return active
+
+
+def replayssm_materialize(state_ptrs, state_slot_strides, x_cache_ptrs, x_cache_slot_strides, B_cache_ptrs, B_cache_slot_strides, dt_cache_ptrs,
+                          dt_cache_slot_strides, A_ptrs, state_scale_ptrs, state_scale_slot_strides, src_slots, dst_slots, ring_start, replay_prefix_len,
+                          active_request_indices, *, state_dtype, input_dtype, matrixA_dtype, dim, dstate, num_heads, heads_per_group, max_window,
+                          ring_buffer_len, pad_slot_id=-1, rand_seed=None, philox_rounds=0, dependency_inputs=None, dependency_outputs=None):
+    """Of every layer, slot dst_slots[layer, i] takes the state of src_slots[layer, i] after the first replay_prefix_len[i] rows of its ring from
+    ring_start[i] on (0: a copy), for the requests i of active_request_indices up to its first -1. The tables have an address in memory and a
+    stride of slots in elements for each layer: states [slots, num_heads, dim, dstate], rings of x [slots, num_heads, ring_buffer_len, dim], B
+    [slots, groups, ring_buffer_len, dstate] and dt [slots, num_heads, ring_buffer_len], A [num_heads], scales [slots, num_heads, dim]. A slot
+    pad_slot_id is passed over. Rings are read only. The dependency tensors are not looked at."""
+    import torch
+
+    from . import mamba
+
+    scaled = state_dtype.itemsize == 1
+    tables = dict(state_ptrs=state_ptrs, state_slot_strides=state_slot_strides, x_cache_ptrs=x_cache_ptrs, x_cache_slot_strides=x_cache_slot_strides,
+                  B_cache_ptrs=B_cache_ptrs, B_cache_slot_strides=B_cache_slot_strides, dt_cache_ptrs=dt_cache_ptrs,
+                  dt_cache_slot_strides=dt_cache_slot_strides, A_ptrs=A_ptrs, state_scale_ptrs=state_scale_ptrs,
+                  state_scale_slot_strides=state_scale_slot_strides)
+    requests = dict(ring_start=ring_start, replay_prefix_len=replay_prefix_len, active_request_indices=active_request_indices)
+    active = _check_materialize(tables, requests, src_slots, dst_slots, state_dtype, scaled, num_heads, heads_per_group, max_window, ring_buffer_len,
+                                rand_seed, philox_rounds)
+    groups, index = num_heads // heads_per_group, torch.tensor(active, dtype=torch.int64)
+    for layer in range(state_ptrs.numel()):
+        entry = {name: int(table[layer]) for name, table in tables.items()}
+        live = index[(src_slots[layer][index] != pad_slot_id) & (dst_slots[layer][index] != pad_slot_id)]
+        if not live.numel():
+            continue
+        src, dst = src_slots[layer][live].to(torch.int64), dst_slots[layer][live].to(torch.int64)
+        if int(min(src.min(), dst.min())) < 0:
+            raise ValueError(f"replayssm_materialize: layer {layer} has slots {src.tolist()} and {dst.tolist()}, but none may be negative but pad_slot_id")
+        rings = int(src.max()) + 1
+        slots = max(rings, int(dst.max()) + 1)
+        view = lambda name, count, *shape, dtype: _memory(entry[name + "_ptrs"], (count, *shape), entry[name + "_slot_strides"], dtype)
+        mamba.replayssm_materialize_layer(
+            view("state", slots, num_heads, dim, dstate, dtype=state_dtype), view("x_cache", rings, num_heads, ring_buffer_len, dim, dtype=input_dtype),
+            view("B_cache", rings, groups, ring_buffer_len, dstate, dtype=input_dtype),
+            view("dt_cache", rings, num_heads, ring_buffer_len, dtype=torch.float32), _memory(entry["A_ptrs"], (num_heads,), 1, matrixA_dtype), src, dst,
+            ring_start[live].to(torch.int64), replay_prefix_len[live].to(torch.int64),
+            state_scale=view("state_scale", slots, num_heads, dim, dtype=torch.float32) if scaled else None, pad_slot_id=pad_slot_id,
+            rand_seed=rand_seed if philox_rounds else None, philox_rounds=philox_rounds or 10)

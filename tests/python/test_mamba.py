@@ -268,3 +268,113 @@ def test_scan_clamps_steps_and_refuses():
             kernel.run(**{**scan, **change})
     with pytest.raises(ValueError, match="cu_seqlens ends at 69"):
         mamba.ssd_chunk_scan(**scan, cu_seqlens=torch.tensor([0, 69]))
+
+
+RING, NEW = 12, 4  # rows of a ring, tokens of a call: a window of 8
+
+
+def rings(dtype=torch.float32, slots=5):
+    """A pool of states with rings, and tokens of three sequences."""
+    args = inputs(3, NEW, state=torch.float32, slots=slots, seed=4)
+    state, scale = args.pop("state"), None
+    if dtype.itemsize == 1:
+        largest = 127 if dtype == torch.int8 else 448
+        scale = state.abs().amax(-1) / largest
+        state = (state / scale[..., None]).round() if dtype == torch.int8 else state / scale[..., None]
+    return dict(args, state=state.to(dtype), state_scale=scale, x_cache=torch.randn(slots, HEADS, RING, DIM).bfloat16(),
+                B_cache=torch.randn(slots, GROUPS, RING, STATE).bfloat16(), dt_cache=torch.rand(slots, HEADS, RING),
+                ring_start=torch.randint(0, RING, (slots,), dtype=torch.int32), prev_num_accepted_tokens=torch.tensor([4, 8, 0, 5, 3], dtype=torch.int32)[:slots],
+                out=torch.empty_like(args["x"]))
+
+
+def replayed(args, slot, count):
+    """The state of a slot after `count` rows of its ring, in double precision."""
+    state = args["state"][slot].double()
+    if args["state_scale"] is not None:
+        state = state * args["state_scale"][slot].double()[..., None]
+    for t in range(count):
+        row = (int(args["ring_start"][slot]) + t) % RING
+        step, x = args["dt_cache"][slot, :, row].double(), args["x_cache"][slot, :, row].double()
+        b = args["B_cache"][slot, :, row].double().repeat_interleave(HEADS // GROUPS, 0)
+        state = state * torch.exp(args["A"][:, :1, :1].double() * step[:, None, None]) + (step[:, None] * x)[..., None] * b[:, None]
+    return state
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.float8_e4m3fn])
+def test_replayed_tokens_come_before_the_new_ones(dtype):
+    args, slots = rings(dtype), torch.tensor([3, -1, 0])
+    before = {n: x.clone() for n, x in args.items() if isinstance(x, torch.Tensor)} | {"state_scale": None if args["state_scale"] is None else args["state_scale"].clone()}
+    assert mamba.checkpointing_ssu(**args, state_batch_indices=slots) is args["out"]
+    assert (args["out"][1] == 0).all()
+    for i, slot in ((0, 3), (2, 0)):
+        k, start = int(args["prev_num_accepted_tokens"][slot]), int(args["ring_start"][slot])
+        begin = replayed(before, slot, k)
+        outputs, _ = one(args, i, begin)
+        close(args["out"][i], outputs)
+        rows = [(start + k + t) % RING for t in range(NEW)]
+        assert torch.equal(args["x_cache"][slot][:, rows], args["x"][i].transpose(0, 1)) and torch.equal(args["B_cache"][slot][:, rows], args["B"][i].transpose(0, 1))
+        close(args["dt_cache"][slot][:, rows].T, torch.nn.functional.softplus(args["dt"][i, :, :, 0].double() + args["dt_bias"][:, 0].double()), 1e-5, 1e-5)
+        rest = [r for r in range(RING) if r not in rows]
+        assert all(torch.equal(args[n][slot][:, rest], before[n][slot][:, rest]) for n in ("x_cache", "B_cache", "dt_cache"))
+        if slot == 3:  # 5 + 4 > 8: the state after the old tokens is stored
+            stored = args["state"][slot].double()
+            if args["state_scale"] is not None:
+                stored = stored * args["state_scale"][slot].double()[..., None]
+            bound = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.int8: 2e-2}.get(dtype, 1e-1)
+            close(stored, begin, bound, bound)
+    kept = [0, 1, 2, 4]
+    assert torch.equal(args["state"].view(torch.uint8)[kept], before["state"].view(torch.uint8)[kept])
+    assert all(torch.equal(args[n][[1, 2, 4]], before[n][[1, 2, 4]]) for n in ("x_cache", "B_cache", "dt_cache"))
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, r"state_batch_indices\[0\] is 5", dict(state_batch_indices=torch.tensor([5, 0, 1]))),
+    (ValueError, r"ring_start\[1\] is 12", dict(ring_start=torch.tensor([0, 12, 0, 0, 0], dtype=torch.int32))),
+    (ValueError, r"prev_num_accepted_tokens\[0\] is 9", dict(prev_num_accepted_tokens=torch.tensor([9, 0, 0, 0, 0], dtype=torch.int32))),
+    (ValueError, r"A is .* must be 1 or have stride 0 \(broadcasted\)", dict(A=-torch.rand(HEADS, DIM, STATE))),
+    (ValueError, "state_scale is given", dict(state_scale=torch.ones(5, HEADS, DIM))),
+    (ValueError, "max_seqlen is given", dict(max_seqlen=3)),
+    (ValueError, "random rounding is for f16", dict(rand_seed=torch.tensor([3]))),
+    (ValueError, "algorithm", dict(algorithm="fast")),
+])
+def test_errors_of_replay(error, message, change):
+    args = {**rings(), **change}
+    before = {n: args[n].clone() for n in ("state", "x_cache", "dt_cache")}
+    with pytest.raises(error, match=message):
+        mamba.checkpointing_ssu(**args)
+    assert all(torch.equal(args[n], x) for n, x in before.items())
+    small = {n: (x[:, :, :7] if n in ("x_cache", "B_cache", "dt_cache") else x) for n, x in rings().items()}
+    with pytest.raises(AssertionError, match="rings of 7 rows and 4 tokens"):
+        mamba.checkpointing_ssu(**small)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8])
+def test_states_within_a_ring_go_to_other_slots(dtype):
+    layers = [rings(dtype) for _ in range(2)]
+    a = layers[0]["A"][:, 0, 0].contiguous()
+    before = [layer["state"].clone() for layer in layers]
+    pointers = lambda name: torch.tensor([layer[name].data_ptr() for layer in layers])
+    strides = lambda name: torch.tensor([layer[name].stride(0) for layer in layers])
+    tables = [f(name) for name in ("state", "x_cache", "B_cache", "dt_cache") for f in (pointers, strides)]
+    scales = [pointers("state_scale"), strides("state_scale")] if dtype == torch.int8 else [torch.zeros(2, dtype=torch.int64)] * 2
+    src, dst = torch.tensor([[0, 1, 3], [2, 0, -1]], dtype=torch.int32), torch.tensor([[4, 2, 2], [4, 3, 1]], dtype=torch.int32)
+    start, length = torch.tensor([11, 3, 0], dtype=torch.int32), torch.tensor([5, 0, 8], dtype=torch.int32)
+    options = dict(state_dtype=dtype, input_dtype=torch.bfloat16, matrixA_dtype=torch.float32, dim=DIM, dstate=STATE, num_heads=HEADS,
+                   heads_per_group=HEADS // GROUPS, max_window=8, ring_buffer_len=RING)
+    call = lambda active, **change: mamba.replayssm_materialize(
+        *tables, torch.tensor([a.data_ptr()] * 2), *scales, src, dst, change.pop("ring_start", start), length,
+        torch.tensor(active, dtype=torch.int32), **{**options, **change})
+    for message, wrong in (("ring_start 12", dict(ring_start=torch.tensor([12, 0, 0]))), ("max_window is 17", dict(max_window=17)), ("divide", dict(heads_per_group=3))):
+        with pytest.raises(ValueError, match=message):
+            call([1, 0, -1], **wrong)
+    call([1, 0, -1])
+    for i, layer in enumerate(layers):
+        layer["ring_start"], layer["ring_start"][:] = layer["ring_start"].clone(), 11
+        old = {**layer, "state": before[i]}
+        stored = layer["state"][dst[i, 0]].double()
+        if dtype == torch.int8:
+            old["state_scale"], stored = layer["state_scale"], stored * layer["state_scale"][dst[i, 0]].double()[..., None]
+        close(stored, replayed(old, int(src[i, 0]), 5), *((2e-2, 2e-2) if dtype == torch.int8 else (1e-5, 1e-5)))
+        assert torch.equal(layer["state"][dst[i, 1]], before[i][src[i, 1]])
+        rest = [s for s in range(5) if s not in dst[i, :2].tolist()]
+        assert torch.equal(layer["state"][rest], before[i][rest])

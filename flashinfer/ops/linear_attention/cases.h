@@ -20,6 +20,8 @@ std::span<const op::Case> selective_state_update_cases();  // mamba/cases.cc
 std::span<const op::Case> causal_conv1d_fn_cases();        // conv/cases.cc
 std::span<const op::Case> causal_conv1d_update_cases();
 std::span<const op::Case> ssd_chunk_scan_cases();  // mamba/cases.cc
+std::span<const op::Case> checkpointing_ssu_cases();
+std::span<const op::Case> replayssm_materialize_layer_cases();
 std::span<const op::Case> kda_recurrence_cases();  // kda/cases.cc
 std::span<const op::Case> fused_kda_cases();
 std::span<const op::Case> packed_fused_kda_cases();

@@ -21,6 +21,8 @@ constexpr const op::Op* kOps[] = {
     &kda_recurrence_op,
     &fused_kda_op,
     &packed_fused_kda_op,
+    &checkpointing_ssu_op,
+    &replayssm_materialize_layer_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

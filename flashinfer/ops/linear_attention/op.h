@@ -5,6 +5,8 @@
 #include "flashinfer/ops/linear_attention/gdn/decode.h"
 #include "flashinfer/ops/linear_attention/gdn/fused.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill.h"
+#include "flashinfer/ops/linear_attention/kda/fused.h"
 #include "flashinfer/ops/linear_attention/kda/kda.h"
+#include "flashinfer/ops/linear_attention/mamba/replay.h"
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd.h"

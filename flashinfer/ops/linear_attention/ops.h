@@ -11,5 +11,6 @@ extern const op::Op gdn_commit_op;                                          // g
 extern const op::Op selective_state_update_op;                              // mamba/
 extern const op::Op causal_conv1d_fn_op, causal_conv1d_update_op;           // conv/
 extern const op::Op ssd_chunk_scan_op;                                      // mamba/
+extern const op::Op checkpointing_ssu_op, replayssm_materialize_layer_op;   // mamba/replay.cc
 extern const op::Op kda_recurrence_op, fused_kda_op, packed_fused_kda_op;   // kda/
 }  // namespace flashinfer::ops::linear_attention

@@ -85,6 +85,16 @@ constexpr op::TraceEntry kTraces[] = {
      .op_type = "kda",
      .axes = "total_seq_len(n) num_q_heads(h)=qk num_v_heads(hv)=v head_size(k v)=d len_cu_seqlens(m) pool_size(p)",
      .prefix = "kda_recurrence"},
+    {.op = "checkpointing_ssu",
+     .op_type = "mamba",
+     .axes = "batch_size(b) seq_len(t) num_seqs(n) num_slots(p) num_heads(nh)=h head_dim(dim)=d num_groups(ng)=g "
+             "state_size(ds)=s ring_len(ring)= len_cu_seqlens(m)",
+     .prefix = "checkpointing_ssu"},
+    {.op = "replayssm_materialize_layer",
+     .op_type = "mamba",
+     .axes = "batch_size(b) num_slots(p) num_rings(r) num_heads(nh)=h head_dim(dim)=d num_groups(ng)=g "
+             "state_size(ds)=s ring_len(ring)=",
+     .prefix = "replayssm_materialize_layer"},
     {.op = "fused_kda_decode",
      .op_type = "kda",
      .axes = "num_rows(r) num_heads(h)=h head_size(d k)=d num_slots(p) qkv_dim(channels)= conv_state_len(length)=",

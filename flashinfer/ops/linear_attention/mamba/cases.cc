@@ -68,7 +68,34 @@ constexpr op::Case kSsdChunkScan[] = {
      "state_dtype=float32", "cpu", op::kBench},
 };
 #undef FI_SSD
+#define FI_RING(S, T, P, R) \
+  "state=" S ":" P "x4x16x40 x_cache=" T ":" P "x4x" R "x16 B_cache=" T ":" P "x2x" R "x40 dt_cache=f32:" P "x4x" R ":uniform(0,1) "
+#define FI_NEW(T, B, N) \
+  "x=" T ":" B "x" N "x4x16 dt=" T ":" B "x" N "x4x1 A=f32:4x1x1:uniform(-4,-0.1) B=" T ":" B "x" N "x2x40 C=" T ":" B "x" N "x2x40 dt_softplus=True "
+constexpr op::Case kCheckpointing[] = {
+    {"bf16", FI_RING("bf16", "bf16", "5", "12") FI_NEW("bf16", "3", "4") "ring_start=i32:[3,11,0,7,9] prev_num_accepted_tokens=i32:[0,5,3,8,4] "
+     "state_batch_indices=i32:[3,-1,1] D=bf16:4x16 dt_bias=f32:4x1 z=bf16:3x4x4x16", "cpu", op::kAot | op::kTrace},
+    {"f32", FI_RING("f32", "f32", "3", "19") FI_NEW("f32", "3", "3") "ring_start=i32:[18,0,7] prev_num_accepted_tokens=i32:[16,0,13] D=f32:4x1"},
+    {"packed", FI_RING("f32", "bf16", "4", "8") FI_NEW("bf16", "1", "6") "ring_start=i32:[1,7,0,2] prev_num_accepted_tokens=i32:[5,0,1,4] "
+     "cu_seqlens=i32:[0,3,3,6] max_seqlen=3 state_batch_indices=i64:[2,1,0]"},
+    {"random", FI_RING("f16", "bf16", "2", "6") FI_NEW("bf16", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3] rand_seed=i64:[77]",
+     "cpu", 0, 2e-2, 1e-2},
+    {"int8", "state=i8:2x4x16x40:randint(-127,127) x_cache=bf16:2x4x8x16 B_cache=bf16:2x2x8x40 dt_cache=f32:2x4x8:uniform(0,1) "
+     "state_scale=f32:2x4x16:uniform(0.01,0.02) " FI_NEW("bf16", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3]"},
+    {"shared_slot", FI_RING("f32", "f32", "2", "8") FI_NEW("f32", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[6,3] "
+     "state_batch_indices=i32:[1,1]"},
+    {"no_rows", FI_RING("f32", "f32", "2", "8") FI_NEW("f32", "0", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3]"},
+};
+constexpr op::Case kMaterialize[] = {
+    {"bf16", FI_RING("bf16", "bf16", "6", "12") "A=bf16:4:uniform(-4,-0.1) src_slots=i32:[0,1,-1,2] dst_slots=i32:[3,4,0,5] ring_start=i32:[3,11,0,7] "
+     "replay_prefix_len=i32:[0,5,3,8]", "cpu", op::kAot},
+    {"f32", FI_RING("f32", "bf16", "4", "20") "A=f32:4:uniform(-4,-0.1) src_slots=i64:[0,3] dst_slots=i64:[3,2] ring_start=i64:[19,4] replay_prefix_len=i64:[16,1]"},
+};
+#undef FI_RING
+#undef FI_NEW
 }  // namespace
+std::span<const op::Case> checkpointing_ssu_cases() { return kCheckpointing; }
+std::span<const op::Case> replayssm_materialize_layer_cases() { return kMaterialize; }
 std::span<const op::Case> ssd_chunk_scan_cases() { return kSsdChunkScan; }
 std::span<const op::Case> selective_state_update_cases() { return kSelectiveStateUpdate; }
 }  // namespace flashinfer::ops::linear_attention
