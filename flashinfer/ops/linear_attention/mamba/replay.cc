@@ -209,7 +209,7 @@ constexpr op::Field ssu_fields[] = {
     op::in<&Ssu::A>("A", nullptr, op::floats, op::any_layout),
     op::in<&Ssu::B>("B", "b t ng ds", op::same_as("x_cache")),
     op::in<&Ssu::C>("C", "b t ng ds", op::same_as("x_cache")),
-    op::out<&Ssu::out>("out", nullptr, op::same_as("x_cache"), op::shape<out_shape>),
+    op::out<&Ssu::out>("out", nullptr, op::same_as("x_cache"), op::shape<out_shape>, op::required),
     op::in<&Ssu::D>("D", nullptr, op::floats, op::any_layout),
     op::in<&Ssu::z>("z", "b t nh dim", op::same_as("x_cache")),
     op::in<&Ssu::dt_bias>("dt_bias", nullptr, op::floats, op::any_layout),
