@@ -70,10 +70,6 @@ void check_extents(const Check& c, const B& a) {
   parameter("gemm1_beta", a.gemm1_beta, swiglu || situ, "Swiglu 3, SwigluBias 5 and Situ 10");
   parameter("gemm1_clamp_limit", a.gemm1_clamp_limit, swiglu || situ || kind == 7,
             "Swiglu 3, SwigluBias 5, SwigluStep 7 and Situ 10");
-  const auto full = [&](const char* name, const std::optional<int64_t>& t, int64_t size) {
-    FI_CHECK(!t || *t == size, NotImplementedError, name, " is ", *t, ", but only the full size, ", size,
-             ", is implemented");
-  };
   const auto valid = [&](const char* name, const std::optional<int64_t>& t, int64_t size) {
     FI_CHECK(!t || (*t > 0 && *t <= size), ValueError, name, " is ", *t, ", but must be in [1, ", size, "]");
   };
@@ -90,7 +86,8 @@ void check_extents(const Check& c, const B& a) {
       ValueError, "num_fused_shared_experts is ", shared,
       ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ", a.local_num_experts,
       " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
-  full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
+  FI_CHECK(a.hidden_states_scale_layout.value_or(2) == 2, NotImplementedError, "hidden_states_scale_layout is ",
+           *a.hidden_states_scale_layout, ", but only SfLayout.layout_linear (2) is implemented");
   if (a.gemm1_lora_delta) {
     c.dtype("gemm1_lora_delta", *a.gemm1_lora_delta, op::floats);
     c.shape("gemm1_lora_delta", *a.gemm1_lora_delta,
