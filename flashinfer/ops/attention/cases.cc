@@ -196,6 +196,7 @@ constexpr op::Case kBatchRagged[] = {
     {"fp8", FI_WS FI_TABLE FI_BF16 FI_42 "plan.kv_data_type=float8_e5m2 plan.causal=True q=bf16:54x4x64 k=e5m2:72x2x64 v=e5m2:72x2x64 k_scale=0.5 v_scale=2.0"},
     {"fp8_query", FI_WS FI_TABLE FI_42 "plan.q_data_type=float8_e5m2 plan.causal=True plan.logits_soft_cap=4.0 q=e5m2:54x4x64 k=e5m2:72x2x64 v=e5m2:72x2x64 "
                   "q_scale=2.0 k_scale=0.5 v_scale=2.0 return_lse=True"},
+    {"more_keys_than_requests_have", FI_WS FI_TABLE FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64 k=bf16:80x2x64 v=bf16:80x2x64 return_lse=True"},
     {"cudnn_elements", "init.backend='cudnn' " FI_WS "plan.qo_indptr=i32:[0,5120,5888,6144,13824] plan.kv_indptr=i32:[0,6144,6144,6272,9216] " FI_BF16 FI_42
                        "plan.seq_lens_q=i32:[20,3,1,30] plan.seq_lens=i32:[48,0,1,23] plan.o_indptr=i32:[0,5120,5888,6144,13824] "
                        "plan.v_indptr=i32:[0,6144,6144,6272,9216] q=bf16:54x4x64 k=bf16:72x2x64 v=bf16:72x2x64 return_lse=True"},

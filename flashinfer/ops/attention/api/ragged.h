@@ -51,8 +51,8 @@ struct BatchRaggedPlan {
 struct BatchRaggedRun {
   op::Object* self = nullptr;
   TensorView q;  // [nnz_q, Hq, Dqk]
-  TensorView k;  // NHD [nnz_kv, Hkv, Dqk], HND [Hkv, nnz_kv, Dqk]
-  TensorView v;  // NHD [nnz_kv, Hkv, Dvo], HND [Hkv, nnz_kv, Dvo]
+  TensorView k;  // NHD [nnz_kv or more, Hkv, Dqk], HND [Hkv, nnz_kv or more, Dqk]
+  TensorView v;  // NHD [nnz_kv or more, Hkv, Dvo], HND [Hkv, nnz_kv or more, Dvo]
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   op::Value args{};                 // a custom variant's additional tensors, then scalars: a list
   std::optional<double> o_scale{};  // unsupported
