@@ -257,10 +257,17 @@ class Packages(unittest.TestCase):
             self.assertEqual(["libflashinfer", "libflashinfer-dev"], [p.name.split("_")[0] for p in packages])
             self.assertIn("libxxhash0", run("dpkg-deb", "-f", str(packages[0]), "Depends").stdout)
             root = pathlib.Path(folder) / "root"
-            if os.geteuid() == 0:  # into the package database of an empty root, which has none of what they depend on
+            if os.geteuid() == 0:
+                # Into the package database of an empty root, which has none of what they depend on, and no shell: the script after the
+                # installation runs outside it, with an ldconfig that does nothing.
                 (root / "var/lib/dpkg/info").mkdir(parents=True)
                 (root / "var/lib/dpkg/status").touch()
-                installed = run("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "-i", *map(str, packages))
+                nothing = pathlib.Path(folder) / "bin/ldconfig"
+                nothing.parent.mkdir()
+                nothing.write_text("#!/bin/sh\n")
+                nothing.chmod(0o755)
+                installed = run("dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless", "-i", *map(str, packages),
+                                env={**os.environ, "PATH": f"{nothing.parent}:{os.environ['PATH']}"})
                 self.assertEqual(0, installed.returncode)
                 states = run("dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f", "${Package} ${Status}\\n").stdout
                 self.assertEqual("libflashinfer install ok installed\nlibflashinfer-dev install ok installed\n", states)

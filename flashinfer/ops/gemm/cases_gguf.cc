@@ -4,12 +4,12 @@
 namespace flashinfer::ops::gemm {
 namespace {
 constexpr op::Case kMm[] = {
-    {"q4_0", "a=bf16:5x96 b_blocks=u8:33x54:Q4_0 format='Q4_0'", "cpu", 0, -1, 1e-4},
-    {"q4_1", "a=bf16:1x576 b_blocks=u8:50x360:Q4_1 format='Q4_1' out_dtype=float32", "cpu", 0, 1e-5, 1e-4},
-    {"q8_0", "a=bf16:19x64 b_blocks=u8:17x68:Q8_0 format='Q8_0'", "cpu", 0, -1, 1e-3},
-    {"q4_k", "a=bf16:9x512 b_blocks=u8:20x288:Q4_K format='Q4_K' out_dtype=float32", "cpu", 0, 1e-5, 1e-3},
-    {"q6_k", "a=bf16:130x256 b_blocks=u8:33x210:Q6_K format='Q6_K'", "cpu", 0, -1, 1e-3},
-    {"panels_q4_0", "a=bf16:3x96 b_blocks=u8:3x15x64:Q4_0(96,33) format='Q4_0' out_dtype=float16", "cpu", 0, -1, 1e-4},
+    {"q4_0", "a=bf16:5x96 b_blocks=u8:33x54:Q4_0 format='Q4_0'", "cpu", op::kAot, -1, 1e-4},
+    {"q4_1", "a=bf16:1x576 b_blocks=u8:50x360:Q4_1 format='Q4_1' out_dtype=float32", "cpu", op::kAot, 1e-5, 1e-4},
+    {"q8_0", "a=bf16:19x64 b_blocks=u8:17x68:Q8_0 format='Q8_0'", "cpu", op::kAot, -1, 1e-3},
+    {"q4_k", "a=bf16:9x512 b_blocks=u8:20x288:Q4_K format='Q4_K' out_dtype=float32", "cpu", op::kAot, 1e-5, 1e-3},
+    {"q6_k", "a=bf16:130x256 b_blocks=u8:33x210:Q6_K format='Q6_K'", "cpu", op::kAot, -1, 1e-3},
+    {"panels_q4_0", "a=bf16:3x96 b_blocks=u8:3x15x64:Q4_0(96,33) format='Q4_0' out_dtype=float16", "cpu", op::kAot, -1, 1e-4},
     {"panels_q4_1", "a=bf16:1x576 b_blocks=u8:12x91x64:Q4_1(576,192) format='Q4_1' out_dtype=float32", "cpu", op::kAot, 1e-5, 1e-4},
     {"panels_q4_1_rows", "a=bf16:150x64 b_blocks=u8:4x11x64:Q4_1(64,50) format='Q4_1'", "cpu", op::kAot, -1, 1e-4},
     {"panels_q8_0", "a=bf16:8x96 b_blocks=u8:2x27x64:Q8_0(96,20) format='Q8_0'", "cpu", op::kAot, -1, 1e-3},
@@ -19,7 +19,7 @@ constexpr op::Case kMm[] = {
     {"bytes_q8_0", "a=bf16:19x64 b_blocks=u8:17x68:Q8_0 format='Q8_0' quantize_a=True", "cpu", 0, -1, 1e-3},
     {"bytes_q4_k", "a=bf16:9x512 b_blocks=u8:20x288:Q4_K format='Q4_K' quantize_a=True out_dtype=float32", "cpu", 0, 1e-5, 1e-3},
     {"bytes_q6_k", "a=bf16:3x256 b_blocks=u8:33x210:Q6_K format='Q6_K' quantize_a=True", "cpu", 0, -1, 1e-3},
-    {"bytes_panels_q4_0", "a=bf16:3x96 b_blocks=u8:3x15x64:Q4_0(96,33) format='Q4_0' quantize_a=True out_dtype=float16", "cpu", 0, -1, 1e-4},
+    {"bytes_panels_q4_0", "a=bf16:3x96 b_blocks=u8:3x15x64:Q4_0(96,33) format='Q4_0' quantize_a=True out_dtype=float16", "cpu", op::kAot, -1, 1e-4},
     {"bytes_panels_q4_1", "a=bf16:1x576 b_blocks=u8:12x91x64:Q4_1(576,192) format='Q4_1' quantize_a=True out_dtype=float32", "cpu", op::kAot,
      1e-5, 1e-4},
     {"bytes_panels_q8_0", "a=bf16:21x96 b_blocks=u8:2x27x64:Q8_0(96,20) format='Q8_0' quantize_a=True", "cpu", op::kAot, -1, 1e-3},
