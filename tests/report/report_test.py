@@ -147,13 +147,15 @@ class Pages(unittest.TestCase):
         self.assertIn("differs, inputs agree", self.browse())
 
     def test_perfetto(self):
-        done = flashinfer("report", "--dir", self.mixed().folder, "--perfetto", self.dir / "trace.json")
+        recording = self.mixed().call("beside", process_id=6, start_ns=10**9, wall_time_ns=10**18 + 2500)  # another process, between calls of the first
+        done = flashinfer("report", "--dir", recording.folder, "--perfetto", self.dir / "trace.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         events = json.loads((self.dir / "trace.json").read_text())["traceEvents"]
-        self.assertEqual([e["args"]["name"] for e in events if e["ph"] == "M"], ["h process 5", "thread 7", "thread 8"])
+        self.assertEqual([e["args"]["name"] for e in events if e["ph"] == "M"], ["h process 5", "thread 7", "thread 8", "h process 6", "thread 7"])
         slices = [e for e in events if e["ph"] != "M"]
-        self.assertEqual([e["ts"] for e in slices], [float(i) for i in range(8)])
-        self.assertEqual([e["ph"] for e in slices], ["X"] * 5 + ["B"] * 3)  # B: without an end
+        self.assertEqual([e["ts"] for e in slices], [0, 1, 1.5, 2, 3, 4, 5, 6, 7])
+        self.assertEqual([e["pid"] for e in slices], [5, 5, 6] + [5] * 6)
+        self.assertEqual([e["ph"] for e in slices], ["X"] * 6 + ["B"] * 3)  # B: without an end
         self.assertEqual((slices[0]["dur"], slices[0]["pid"], slices[0]["tid"]), (0.25, 5, 7))
         self.assertEqual((slices[0]["args"]["x"], slices[0]["args"]["candidate"]), ("float32 [4] cpu", "cpu"))
 
