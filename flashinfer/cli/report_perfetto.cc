@@ -35,7 +35,7 @@ std::map<std::string, int64_t> process_numbers(const SessionFacts& facts) {
   for (const CallFacts& c : facts.calls) {
     if (numbers.contains(c.process_key)) continue;
     int64_t n = c.process;
-    while (taken.contains(n)) ++n;
+    while (taken.contains(n)) n = (n & 0x7fffffff) + 1;
     taken[n] = c.process_key;
     numbers[c.process_key] = n;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -36,9 +37,7 @@ bool is_output(std::string_view key) {
 }
 
 /// The argument's name for a key of the recording: "arg_0__2" is element 2 of the first one.
-std::string label(std::string key, const Json& record) {
-  if (key.starts_with(record::kAfterPrefix))
-    return label(key.substr(std::string_view(record::kAfterPrefix).size()), record) + " (after)";
+std::string argument_label(const std::string& key, const Json& record) {
   if (key.starts_with(record::kPlanPrefix)) return "plan." + key.substr(std::string_view(record::kPlanPrefix).size());
   if (key.starts_with(record::kKwargPrefix)) return key.substr(std::string_view(record::kKwargPrefix).size());
   if (!key.starts_with(record::kArgPrefix)) return key;
@@ -47,6 +46,11 @@ std::string label(std::string key, const Json& record) {
   const auto i = static_cast<size_t>(std::atoll(key.c_str() + begin));
   if (names == record.end() || !names->is_array() || i >= names->size() || !(*names)[i].is_string()) return key;
   return (*names)[i].get<std::string>() + key.substr(end);
+}
+std::string label(std::string key, const Json& record) {
+  const bool after = key.starts_with(record::kAfterPrefix);
+  if (after) key = key.substr(std::string_view(record::kAfterPrefix).size());
+  return argument_label(key, record) + (after ? " (after)" : "");
 }
 
 std::string text_of(const Json& value) {
@@ -64,16 +68,25 @@ Status status_of(const replay::Call& c) {
   return s == record::kPendingFlush ? Status::kCaptured : Status::kNeverReturned;
 }
 
-/// Microseconds since the epoch: the clock's time, else the folder's time stamp (local, milliseconds).
-double wall_us(const Json& record) {
-  const double ns = number_of(record, record::kWallTimeNs, -1);
-  if (ns >= 0) return ns * 1e-3;
+constexpr int64_t kLatest = int64_t{1} << 61;  // ns, the year 2043: sums and differences of two times stay in 64 bits
+
+/// -1: not recorded, or no time.
+int64_t nanoseconds(const Json& record, const char* key) {
+  const int64_t ns = integer_of(record, key, -1);
+  return ns < 0 || ns > kLatest ? -1 : ns;
+}
+
+/// Nanoseconds since the epoch: the clock's time, else the folder's time stamp (local, milliseconds).
+int64_t wall_ns(const Json& record) {
+  if (const int64_t ns = nanoseconds(record, record::kWallTimeNs); ns >= 0) return ns;
   std::tm t{};
   const std::string stamp = string_of(record, record::kTimestamp);  // 20261121_030143_225
   const char* rest = strptime(stamp.c_str(), "%Y%m%d_%H%M%S", &t);
   if (rest == nullptr) return 0;
   t.tm_isdst = -1;
-  return static_cast<double>(std::mktime(&t)) * 1e6 + (*rest == '_' ? std::atof(rest + 1) * 1e3 : 0);
+  const int64_t seconds = std::mktime(&t);
+  if (seconds < 0 || seconds > kLatest / 1000000000) return 0;
+  return (seconds * 1000 + (*rest == '_' ? std::atoi(rest + 1) : 0)) * 1000000;
 }
 
 /// Summaries by element type and checksum: weights are the same in every call.
@@ -203,16 +216,17 @@ class Reader {
 /// Start times of a process come from the monotonic clock, and the process's place from the wall clock of its first
 /// call.
 void place_in_time(const replay::Session& session, std::vector<CallFacts>& calls) {
-  std::map<std::string, double> offset;
-  double first = 0;
+  std::map<std::string, int64_t> offset;
+  std::vector<int64_t> at(calls.size());  // a double of today's microseconds has steps of 0.125
+  int64_t first = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < calls.size(); ++i) {
     const Json& r = session.calls[i].record;
-    const double wall = wall_us(r), start = number_of(r, record::kStartNs, -1) * 1e-3;
-    const auto [it, fresh] = offset.emplace(calls[i].process_key, wall - start);
-    calls[i].start_us = start >= 0 ? it->second + start : wall;
-    if (wall > 0 && (first == 0 || calls[i].start_us < first)) first = calls[i].start_us;
+    const int64_t wall = wall_ns(r), start = nanoseconds(r, record::kStartNs);
+    at[i] = start < 0 ? wall : offset.emplace(calls[i].process_key, wall - start).first->second + start;
+    if (wall > 0) first = std::min(first, at[i]);
   }
-  for (CallFacts& c : calls) c.start_us = std::max(0.0, c.start_us - first);
+  for (size_t i = 0; i < calls.size(); ++i)
+    calls[i].start_us = at[i] > first ? static_cast<double>(at[i] - first) * 1e-3 : 0;
 }
 
 std::vector<std::pair<std::string, std::string>> machine_of(const replay::Session& session) {

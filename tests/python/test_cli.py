@@ -29,7 +29,7 @@ def program(*args):
 
 def test_the_commands_are_the_programs():
     names = set(re.findall(r"^  ([a-z][a-z-]+)  ", program("--help").stdout.split("Subcommands:")[1], re.M))
-    assert {"replay", "show-config", "collect-env", "list-modules", "module-status", "clear-cache", "export-compile-commands", "aot",
+    assert {"replay", "report", "show-config", "collect-env", "list-modules", "module-status", "clear-cache", "export-compile-commands", "aot",
             "bench", "list-cache", "download-cubin", "list-cubins", "clear-cubin", "install-cubin-wheel", "install-jit-cache-wheel",
             "download-kernels"} <= names
     assert set(cli.commands) == names

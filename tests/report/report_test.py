@@ -73,7 +73,7 @@ class Pages(unittest.TestCase):
         return json.loads(re.search(r'id="data">(.*?)</script>', self.page, re.S)[1])
 
     def browse(self, fragment="", page="page.html"):
-        """The document after its scripts ran; fails on anything they write to the console."""
+        """The document before its data, after its scripts ran; fails on anything they write to the console."""
         if not BROWSER:
             self.skipTest("no chromium-headless-shell (tools/setup.sh test installs it on Debian)")
         done = subprocess.run([BROWSER, "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom",
@@ -82,7 +82,7 @@ class Pages(unittest.TestCase):
         self.assertNotIn("CONSOLE", done.stderr)
         self.assertIn('data-ready="1"', done.stdout[:200] or done.stderr[-2000:])
         self.assertNotIn("data-error", done.stdout[:200])
-        return done.stdout
+        return done.stdout[:done.stdout.index('<script type="application/json"')]
 
     @staticmethod
     def ops_shown(dom):
