@@ -186,11 +186,12 @@ class TorchOnly(Torch):
     def _batchmlapagedattentionwrapper_run(self, f):
         """Two products and a softmax over contiguous latents, heads as rows."""
         keys, rows = f["plan.kv_len_arr"].values(), step(f["plan.qo_indptr"])
-        if rows != 1 or not keys or len(set(keys)) > 1 or f["ckv_cache"].dtype != f["q_nope"].dtype:
+        query = f["query"] if "query" in f else f["q_nope"]
+        if rows != 1 or not keys or len(set(keys)) > 1 or query.dtype != (f["kv_cache"] if "kv_cache" in f else f["ckv_cache"]).dtype:
             return None
-        batch, heads, ckv = f["q_nope"].shape
-        q = self.array(f["q_nope"], (batch, heads, ckv + f["q_pe"].shape[-1]))
-        kv = self.array(f["ckv_cache"], (batch, int(keys[0]), q.shape[-1]))
+        ckv, width = int(f["plan.head_dim_ckv"]), int(f["plan.head_dim_ckv"]) + int(f["plan.head_dim_kpe"])
+        q = self.array(query, (*query.shape[:2], width))
+        kv = self.array(query, (query.shape[0], int(keys[0]), width))
 
         def call():
             p = self.torch.softmax(self.torch.matmul(q, kv.transpose(1, 2)).float() * 0.07, -1).to(q.dtype)

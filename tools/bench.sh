@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # bench.sh BUILD [PYTHON]: measures the lists of bench/ and the programs that measure something else than an op, and writes the results into
-# docs/performance.md. SECONDS_A_ROW: the time of a row (0.3). PEERS: other libraries beside it, of those that PYTHON has (all).
+# docs/performance.md. SECONDS_A_ROW: the time of a row (0.2). PEERS: other libraries beside it, of those that PYTHON has (all).
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
@@ -13,7 +13,7 @@ mkdir -p "$out"
 status=0
 for list in bandwidth sampling products attention; do
   echo "== bench/$list.txt"
-  "$build/bin/flashinfer" bench --testlist "bench/$list.txt" --seconds "${SECONDS_A_ROW:-0.3}" --peers "${PEERS:-all}" --python "$python" \
+  "$build/bin/flashinfer" bench --testlist "bench/$list.txt" --seconds "${SECONDS_A_ROW:-0.2}" --peers "${PEERS:-all}" --python "$python" \
     --csv "$out/$list.csv" || status=1
 done
 # What a program prints; one that needs something that is not here (the model, a package) is left out.

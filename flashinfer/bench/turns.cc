@@ -15,6 +15,8 @@ namespace flashinfer::bench {
 namespace {
 
 constexpr size_t kMostCopies = 200;
+// A multiple of no row's width, so that rows differ.
+constexpr int64_t kRepeatAfter = 1'000'003;
 
 int64_t bytes_of_inputs(const op::Op& op, const cases::Built& b) {
   int64_t n = 0;
@@ -87,7 +89,7 @@ Calls::Calls(const op::Op& op, std::string_view args, int threads, int64_t rotat
     context_.executor = *pool_;
   }
   const ContextScope scope(context_);
-  const cases::BuildOptions options{.device = device, .keep_bytes = false};
+  const cases::BuildOptions options{.device = device, .keep_bytes = false, .repeat_after = kRepeatAfter};
   blocks_.push_back(std::make_unique<cases::Built>(cases::build(op, args, options)));
   const int64_t one = std::max<int64_t>(1, bytes_of_inputs(op, *blocks_[0]));
   const size_t copies = rotate > 0 ? std::clamp<size_t>(static_cast<size_t>(rotate / one + 1), 2, kMostCopies) : 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/cases/fill.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -70,6 +71,24 @@ const op::Fill* family_fill(std::string_view name) {
 
 thread_local FillCache* cache = nullptr;
 
+/// Whether the elements lie without gaps from data() on, in any order of the axes.
+bool is_dense(const TensorView& t) {
+  int64_t span = 1;
+  for (int a = 0; a < t.rank(); ++a) {
+    if (t.size(a) == 0 || (t.stride(a) <= 0 && t.size(a) > 1)) return false;
+    span += (t.size(a) - 1) * t.stride(a);
+  }
+  return span == t.numel();
+}
+
+/// Copies the first `n` elements of a contiguous tensor over the others.
+void repeat(const TensorView& t, int64_t n) {
+  char* const data = static_cast<char*>(t.data());
+  const int64_t bytes = t.nbytes();
+  for (int64_t done = n * t.item_size(); done < bytes; done *= 2)
+    std::memcpy(data + done, data, static_cast<size_t>(std::min(done, bytes - done)));
+}
+
 void compute(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
   if (rule.empty())
     rule = is_floating(t.dtype()) ? "normal(0,1)" : t.dtype() == DType::kBool ? "randint(0,2)" : "randint(0,100)";
@@ -106,7 +125,16 @@ void compute(const TensorView& t, std::string_view rule, const std::vector<doubl
 
 }  // namespace
 
-void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
+void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed,
+          int64_t repeat_after) {
+  const bool random =
+      rule.empty() || rule.starts_with("normal(") || rule.starts_with("uniform(") || rule.starts_with("randint(");
+  if (repeat_after > 0 && t.numel() > repeat_after && random && t.device().type == DeviceType::kCPU && is_dense(t)) {
+    const int64_t n[] = {repeat_after}, one[] = {1};
+    compute(TensorView(t.data(), t.dtype(), n, one), rule, literal, seed);
+    repeat(t, repeat_after);
+    return;
+  }
   if (cache)
     cache->fill(t, rule, literal, seed);
   else

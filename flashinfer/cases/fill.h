@@ -12,7 +12,9 @@
 namespace flashinfer::cases {
 
 /// Fills `t` by a fill rule of parse.h; `literal` holds the values when rule is "literal". ValueError: an unknown rule.
-void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed);
+/// repeat_after: BuildOptions.
+void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed,
+          int64_t repeat_after = 0);
 /// Copies elements between two host views of one shape and dtype.
 void copy_elements(const TensorView& from, const TensorView& to);
 

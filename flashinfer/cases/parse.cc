@@ -224,7 +224,8 @@ class Builder {
     std::vector<int64_t> strides;
     const int64_t elements = layout_strides(t, options_.pad_inputs && !must_be_contiguous(name), strides);
     auto g = allocate(name, t.shape, strides, elements, t.dtype);
-    if (options_.random_floats || !is_bulk(t)) fill(g->tensor.view(), t.fill, t.literal, fnv(name));
+    if (options_.random_floats || !is_bulk(t))
+      fill(g->tensor.view(), t.fill, t.literal, fnv(name), options_.repeat_after);
     if (options_.keep_bytes)
       g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
     move_to(*g, device_);

@@ -37,6 +37,8 @@ struct BuildOptions {
   bool pad_inputs = false;    // rows get 8 elements more: rank >= 2, no explicit layout, no schema that says contiguous
   bool keep_bytes = true;     // fill GuardedTensor::before
   bool random_floats = true;  // false: large tensors of random floats are left as they are, to ask for kernels alone
+  // Random values of large tensors repeat after this many elements, which fills them sooner; 0: they do not.
+  int64_t repeat_after = 0;
 };
 
 struct Built {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The case runner must find what it is there to find: each row below breaks one promise.
 #include <gtest/gtest.h>
-#include <numeric>
 
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "flashinfer/cases/fill.h"
@@ -71,6 +71,17 @@ TEST(Cases, RowsOfSoftmaxSumToOne) {
   const std::span<const float> x = b.tensors.front()->tensor.span<float>();
   for (size_t r = 0; r < 3; ++r) EXPECT_NEAR(std::accumulate(&x[5 * r], &x[5 * r] + 5, 0.0), 1, 1e-6);
   EXPECT_NE(x[0], x[5]);
+}
+
+TEST(Cases, RandomValuesRepeat) {
+  for (const char* text : {"x=f32:3x5", "x=f32:3x5:uniform(2,3)^t"}) {
+    const cases::Built whole = cases::build(kTwice, text), b = cases::build(kTwice, text, {.repeat_after = 4});
+    const TensorView t = b.tensors.front()->tensor.view(), w = whole.tensors.front()->tensor.view();
+    const float* const x = static_cast<const float*>(t.data());
+    for (int i = 0; i < 15; ++i) EXPECT_EQ(x[i], x[i % 4]) << i;
+    EXPECT_NE(x[0], x[1]);
+    EXPECT_EQ(x[0], *static_cast<const float*>(w.data()));
+  }
 }
 
 TEST(Cases, RequestsSharePages) {
