@@ -79,6 +79,7 @@ def error(got, exact):
 
 
 def accuracy(options):
+    torch.set_num_threads(1)  # the recurrence's operations are small
     print(f"{'':14}{'output':>12}{'recurrence':>12}{'times':>7}{'state':>12}{'recurrence':>12}{'times':>7}")
     for kind in ("gdn", "kda"):
         for dtype in (torch.float32, torch.bfloat16):
@@ -88,7 +89,7 @@ def accuracy(options):
             for i in range(2):
                 theirs = single[i].to(mine[i].dtype)  # rounded once, like ours
                 row += f"{error(mine[i], exact[i]):12.2e}{error(theirs, exact[i]):12.2e}{error(mine[i], exact[i]) / error(theirs, exact[i]):7.2f}"
-            print(f"{kind} {str(dtype).removeprefix('torch.'):<10}{row}")
+            print(f"{kind} {str(dtype).removeprefix('torch.'):<10}{row}", flush=True)
 
 
 def timed(options):
