@@ -25,6 +25,8 @@ void print_styled(std::string_view before, std::string_view text, std::string_vi
 void print_error_styled(std::string_view before, std::string_view text, std::string_view after);
 /// Whether the output is a terminal: colours and rewritten lines are allowed.
 bool is_terminal();
+/// Whether messages end on a terminal, which a line of progress (progress.h) may share with them.
+bool errors_to_terminal();
 /// Sections that the host language provides.
 std::vector<Section> host_sections();
 

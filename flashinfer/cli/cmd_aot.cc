@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer aot`: precompiles the kernels of the case tables, for machines without a compiler.
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "flashinfer/cases/warmup.h"
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/progress.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/jit/aot.h"
@@ -34,14 +36,13 @@ std::vector<const op::Op*> chosen(const std::vector<std::string>& names) {
   return ops;
 }
 
-/// One rewritten line on a terminal, elsewhere one line each ten percent.
-void show(const jit::Progress& p) {
-  const std::string line = str("[", p.done, "/", p.total, "] ", p.request->text());
+/// A bar on a terminal, elsewhere one line each ten percent.
+void show(Progress& bar, const jit::Progress& p) {
+  bar.show(static_cast<size_t>(p.done), static_cast<size_t>(p.total), p.request->text());
   const int64_t step = std::max<int64_t>(1, p.total / 10);
-  if (is_terminal())
-    print_error_styled("\r\x1b[K", line, p.done == p.total ? "\n" : "");
-  else if (p.done % step == 0 || p.done == p.total)
-    print_error("%s\n", line.c_str());
+  if (!errors_to_terminal() && (p.done % step == 0 || p.done == p.total))
+    print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total),
+                p.request->text().c_str());
 }
 
 using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;
@@ -91,7 +92,11 @@ int run(const Options& o) {
   jit::AotResult all;
   for (const auto& [target, requests] : list) {
     const jit::Target one[] = {target};
-    const jit::AotResult r = jit::aot(o.out_dir, one, requests, o.jobs, o.quiet ? nullptr : show);
+    std::optional<Progress> bar;
+    std::function<void(const jit::Progress&)> on_kernel;
+    if (!o.quiet) on_kernel = [&, b = &bar.emplace(str("aot ", jit::name(target)))](const auto& p) { show(*b, p); };
+    const jit::AotResult r = jit::aot(o.out_dir, one, requests, o.jobs, on_kernel);
+    bar.reset();
     all.compiled += r.compiled, all.kept += r.kept, all.seconds += r.seconds, all.bytes += r.bytes;
     problems.insert(problems.end(), r.errors.begin(), r.errors.end());
     print("%-17s %5lld kernels %10.1f KB", jit::name(target), static_cast<long long>(r.compiled + r.kept),

@@ -4,6 +4,7 @@
 
 #include "flashinfer/cases/run.h"
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/progress.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::cli {
@@ -24,6 +25,8 @@ const op::Op& find(const std::string& name) {
 int run(const Options& o) {
   std::vector<const op::Op*> ops = o.op.empty() ? op::all_ops() : std::vector<const op::Op*>{&find(o.op)};
   int passed = 0, failed = 0, unsupported = 0;
+  size_t begun = 0;
+  Progress progress("cases");
   const auto device = parse_device(o.device);
   FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
   auto one = [&](const op::Op& op, const op::Case& c) {
@@ -35,6 +38,7 @@ int run(const Options& o) {
       return;
     }
     if (c.tags == op::kBench && o.name.empty()) return;  // large: `flashinfer bench`
+    progress.show(begun++, 0, str(op.name, " ", c.name));
     const cases::CaseResult r = cases::run_case(op, c, {*device, o.seeds});
     const std::string why = r.passed ? r.unsupported : r.failure;
     ++(!r.passed ? failed : r.unsupported.empty() ? passed : unsupported);

@@ -15,6 +15,7 @@
 #include "flashinfer/cli/run_c.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/printable.h"
+#include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 
 namespace flashinfer::cli {
@@ -35,6 +36,7 @@ void write(bool error, std::string_view text) {
   if (text.empty()) return;
   Running& r = running();
   const std::lock_guard lock(r.one_text);
+  const StatusLineHidden while_it_is_written;
   if (r.host == nullptr || !r.host->write) {
     std::FILE* file = error ? stderr : stdout;
     std::fwrite(text.data(), 1, text.size(), file);
@@ -132,6 +134,11 @@ bool is_terminal() {
   if (host != nullptr && host->write) return host->terminal;
   static const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   return terminal;
+}
+
+bool errors_to_terminal() {
+  const Host* host = running().host;
+  return (host == nullptr || !host->write || host->terminal) && ::isatty(STDERR_FILENO) != 0;
 }
 
 std::vector<Section> host_sections() {

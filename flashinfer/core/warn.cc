@@ -2,9 +2,9 @@
 #include "flashinfer/core/warn.h"
 
 #include <atomic>
-#include <cstdio>
 
 #include "flashinfer/core/printable.h"
+#include "flashinfer/core/status_line.h"
 
 namespace flashinfer {
 namespace {
@@ -13,9 +13,11 @@ std::atomic<WarningHandler> g_handler{nullptr};
 
 void warn(const std::string& text) {
   const std::string message = printable_lines(text);
-  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire))
+  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) {
+    const StatusLineHidden while_it_prints;
     return handler(message, WarningKind::kUser);
-  std::fprintf(stderr, "flashinfer: warning: %s\n", message.c_str());
+  }
+  write_stderr("flashinfer: warning: " + message + "\n");
 }
 
 void deprecated(const std::string& message) {

@@ -11,6 +11,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/process.h"
+#include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
@@ -160,7 +161,7 @@ process::Result run_compiler(const Request& request, Target target, const Toolch
   options.cwd = temporary;
   if (!quiet)
     options.on_slow = [&] {
-      std::fprintf(stderr, "flashinfer: compiling %s for %s ...\n", request.text().c_str(), name(target));
+      write_stderr(str("flashinfer: compiling ", request.text(), " for ", name(target), " ...\n"));
     };
   return process::run(argv, options);
 }
@@ -176,7 +177,7 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   const std::vector<std::string> argv = command_of(target, toolchain);
   fs::write_plain(source_path(temporary, name(target)), request.source);
   write_companions(temporary, shown_dir, argv);
-  if (verbose) std::fprintf(stderr, "flashinfer: %s: %s\n", request.text().c_str(), pasteable(final_dir, argv).c_str());
+  if (verbose) write_stderr(str("flashinfer: ", request.text(), ": ", pasteable(final_dir, argv), "\n"));
 
   const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
   const std::string artifact = artifact_path(temporary, name(target));
@@ -185,9 +186,11 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
     write_companions(temporary, final_dir + ".failed", argv);
     report_failure(request, result, temporary, final_dir + ".failed", argv);
   }
-  if (verbose)
+  if (verbose) {
+    const StatusLineHidden while_it_prints;
     std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds,
                  result.output.c_str());
+  }
 
   // A header was saved meanwhile, so the key may not describe what was compiled. Start over.
   if (headers_hash_now(include_root(), request.header) != key.wanted.headers) {
@@ -226,8 +229,7 @@ Artifact find_or_compile_once(const Request& request, Target target, const Toolc
       if (auto a = look(folders.write)) return *a;
   }
   const auto tell = [&] {
-    if (!quiet)
-      std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
+    if (!quiet) write_stderr(str("flashinfer: waiting for another process that compiles ", request.text(), " ...\n"));
   };
   // Processes that miss together queue here and find the first one's result. The lock file stays until clear-cache:
   // removing it would let a third process lock another file of the same name.

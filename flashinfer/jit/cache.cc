@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/printable.h"
+#include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/source.h"
@@ -33,7 +33,7 @@ void warn_once(const std::string& text) {
     const std::lock_guard lock(g_folders_mutex);
     if (!warned.insert(text).second) return;
   }
-  std::fprintf(stderr, "flashinfer: warning: %s\n", printable_lines(text).c_str());
+  write_stderr(str("flashinfer: warning: ", printable_lines(text), "\n"));
 }
 
 /// One per process, removed at exit; a forked child makes its own.

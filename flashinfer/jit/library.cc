@@ -15,6 +15,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/jobs.h"
 #include "flashinfer/core/process.h"
+#include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/library_commands.h"
 #include "flashinfer/jit/source.h"
@@ -105,12 +106,14 @@ void run_steps(const LibrarySpec& spec, const LibraryPlan& plan, const std::stri
     process::Options options;
     options.cwd = dir;
     options.timeout_seconds = 3600;  // CUDA sources with many templates take more than ten minutes
-    if (verbose) std::fprintf(stderr, "flashinfer: %s: %s\n", spec.name.c_str(), process::shell_line(argv).c_str());
+    if (verbose) write_stderr(str("flashinfer: ", spec.name, ": ", process::shell_line(argv), "\n"));
     const process::Result result = process::run(argv, options);
     if (!result.ok()) fail(spec, what, result, argv);
-    if (verbose)
+    if (verbose) {
+      const StatusLineHidden while_it_prints;
       std::fprintf(stderr, "flashinfer: %s: %s took %.2f s\n%s", spec.name.c_str(), what.c_str(), result.seconds,
                    result.output.c_str());
+    }
   };
   for_each_job(static_cast<int64_t>(plan.compile.size()), 0, [&](int64_t i) {
     const CompileCommand& c = plan.compile[static_cast<size_t>(i)];
@@ -227,7 +230,7 @@ Artifact build_library(const LibrarySpec& spec, bool verbose) {
     const Meta want = wanted(spec, plan);
     if (auto a = find_in(folders.read, want)) return *a;
     const fs::FileLock lock(folders.write + "/.lock-" + key_of(want), 3600, [&] {
-      std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", spec.name.c_str());
+      write_stderr(str("flashinfer: waiting for another process that compiles ", spec.name, " ...\n"));
     });
     if (auto a = find_in(folders.write, want)) return *a;
     if (auto a = compile(spec, plan, want, folders.write, loud)) return *a;

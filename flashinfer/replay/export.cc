@@ -47,11 +47,13 @@ void export_tensors(const Session& session, const Call& call, const stdfs::path&
 
 }  // namespace
 
-std::vector<std::string> export_session(const stdfs::path& from, const stdfs::path& to) {
+std::vector<std::string> export_session(const stdfs::path& from, const stdfs::path& to,
+                                        const std::function<void(size_t done, size_t total)>& on_call) {
   const Session session = open_session(from);
   FI_CHECK(!stdfs::exists(to), ValueError, to.string(), " exists; export writes a new folder");
   fs::make_dirs(to.string());
   std::vector<std::string> problems;
+  size_t done = 0;
   for (const Call& call : session.calls) {
     const stdfs::path folder = session.single ? to : to / call.folder.filename();
     fs::make_dirs(folder.string());
@@ -63,6 +65,7 @@ std::vector<std::string> export_session(const stdfs::path& from, const stdfs::pa
         problems.push_back(str(call.folder.filename().string(), ": ", e.message()));
       }
     }
+    if (on_call) on_call(++done, session.calls.size());
   }
   if (!session.single) export_lines(from / record::kSessionFile, to / record::kSessionFile);
   return problems;
