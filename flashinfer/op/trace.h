@@ -36,6 +36,14 @@ struct TraceEntry {
   const char* reference = nullptr;  // Python: `def reference(<input keys>)`; null: calls the op
   const char* helpers = nullptr;    // Python in front of `reference`: functions that several share
   const char* init = nullptr;       // Python: `def init(*, <axes>, device, seed)`; null: random tensors
+
+  /// The same of another op, such as `forward` beside `run`; of one whose definitions have another name, its prefix.
+  constexpr TraceEntry of(const char* other_op, const char* other_prefix = nullptr) const {
+    TraceEntry e = *this;
+    e.op = other_op;
+    if (other_prefix) e.prefix = other_prefix;
+    return e;
+  }
 };
 /// Each flashinfer/ops/<family>/trace.cc defines `traces`, which CMake lists in a table.
 std::span<const std::span<const TraceEntry>> trace_tables();

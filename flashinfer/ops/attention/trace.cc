@@ -15,10 +15,62 @@ constexpr char kGqaPagedDecodeInputs[] =
     "q k_cache<paged_kv_cache.0[num_pages page_size num_kv_heads head_dim] "
     "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] kv_indptr[len_indptr] "
     "kv_indices[num_kv_indices] sm_scale:float32 return_lse kv_len[batch_size]:int32?^";
-constexpr char kGqaPagedDecodeInputs2[] =
-    "q k_cache<paged_kv_cache.0[num_pages page_size num_kv_heads head_dim] "
-    "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] kv_indptr[len_indptr] "
-    "kv_indices[num_kv_indices] sm_scale return_lse kv_len[batch_size]:int32?^";
+
+constexpr op::TraceEntry kPagedDecodePlan = {
+    .op = "BatchDecodeWithPagedKVCacheWrapper.plan",
+    .op_type = "gqa_paged_plan",
+    .axes =
+        "batch_size(b) num_qo_heads=h num_kv_heads=kv head_dim=d page_size=ps len_indptr(b+1) "
+        "num_kv_indices(n) max_num_blocks_per_seq",
+    .inputs = kGqaPagedDecodePlanInputs,
+    .prefix = "gqa_paged_decode_plan",
+    .tags = "stage:decode phase:plan status:experimental",
+    .constraints = "len_indptr == batch_size + 1; num_qo_heads % num_kv_heads == 0"};
+constexpr op::TraceEntry kPagedDecode = {
+    .op = "BatchDecodeWithPagedKVCacheWrapper.run",
+    .op_type = "gqa_paged",
+    .axes =
+        "batch_size(n) num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d num_pages page_size=ps len_indptr "
+        "num_kv_indices",
+    .inputs = kGqaPagedDecodeInputs,
+    .outputs = "output[batch_size num_qo_heads head_dim]@q lse[batch_size num_qo_heads]:float32?",
+    .prefix = "gqa_paged_decode",
+    .tags = "stage:decode status:verified",
+    .constraints = "len_indptr == batch_size + 1; num_kv_indices == kv_indptr[-1].item()",
+    .reference = kPagedDecodeReference,
+    .helpers = kAttend,
+    .init = kPagedDecodeInit};
+constexpr op::TraceEntry kPagedPrefill = {
+    .op = "BatchPrefillWithPagedKVCacheWrapper.run",
+    .op_type = "gqa_paged",
+    .axes =
+        "num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps len_indptr total_q(n) num_kv_indices "
+        "num_pages",
+    .inputs =
+        "q k_cache<paged_kv_cache.0[num_pages page_size num_kv_heads head_dim] "
+        "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] qo_indptr[len_indptr] "
+        "kv_indptr[len_indptr] kv_indices[num_kv_indices] sm_scale:float32 return_lse "
+        "kv_len[num_requests]:int32?^ causal:int32?^",
+    .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
+    .prefix = "gqa_paged_prefill",
+    .tags = "stage:prefill status:verified",
+    .constraints = "total_q == qo_indptr[-1].item(); num_kv_indices == kv_indptr[-1].item()",
+    .reference = kPagedPrefillReference,
+    .helpers = kAttend,
+    .init = kPagedPrefillInit};
+constexpr op::TraceEntry kTotalQueries = {
+    .op = "", .op_type = "attention", .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d"};
+constexpr op::TraceEntry kRagged = {
+    .op = "BatchPrefillWithRaggedKVCacheWrapper.run",
+    .op_type = "gqa_ragged",
+    .axes = "num_qo_heads(h)=h num_kv_heads(y)=kv head_dim(d dk dv)=d len_indptr total_q(n) total_kv(x)",
+    .inputs = "q k v qo_indptr[len_indptr] kv_indptr[len_indptr] sm_scale:float32 return_lse causal:int32?^",
+    .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
+    .tags = "stage:prefill status:verified",
+    .constraints = "total_q == qo_indptr[-1].item(); total_kv == kv_indptr[-1].item()",
+    .reference = kRaggedReference,
+    .helpers = kAttend,
+    .init = kRaggedInit};
 
 constexpr op::TraceEntry kTraces[] = {
     {.op = "single_decode_with_kv_cache",
@@ -37,136 +89,25 @@ constexpr op::TraceEntry kTraces[] = {
      .tags = "status:verified stage:prefill",
      .reference = kSinglePrefillReference,
      .helpers = kAttend},
-    {.op = "BatchDecodeWithPagedKVCacheWrapper.plan",
-     .op_type = "gqa_paged_plan",
-     .axes = "batch_size(b) num_qo_heads=h num_kv_heads=kv head_dim=d page_size=ps len_indptr(b+1) "
-             "num_kv_indices(n) max_num_blocks_per_seq",
-     .inputs = kGqaPagedDecodePlanInputs,
-     .prefix = "gqa_paged_decode_plan",
-     .tags = "stage:decode phase:plan status:experimental",
-     .constraints = "len_indptr == batch_size + 1; num_qo_heads % num_kv_heads == 0"},
-    {.op = "BatchDecodeWithPagedKVCacheWrapper.run",
-     .op_type = "gqa_paged",
-     .axes = "batch_size(n) num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d num_pages page_size=ps len_indptr "
-             "num_kv_indices",
-     .inputs = kGqaPagedDecodeInputs,
-     .outputs = "output[batch_size num_qo_heads head_dim]@q lse[batch_size num_qo_heads]:float32?",
-     .prefix = "gqa_paged_decode",
-     .tags = "stage:decode status:verified",
-     .constraints = "len_indptr == batch_size + 1; num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedDecodeReference,
-     .helpers = kAttend,
-     .init = kPagedDecodeInit},
-    {.op = "BatchDecodeWithPagedKVCacheWrapper.forward",
-     .op_type = "gqa_paged",
-     .axes = "batch_size(n) num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d num_pages page_size=ps len_indptr "
-             "num_kv_indices",
-     .inputs = kGqaPagedDecodeInputs2,
-     .outputs = "output[batch_size num_qo_heads head_dim]@q lse[batch_size num_qo_heads]:float32?",
-     .prefix = "gqa_paged_decode",
-     .tags = "stage:decode status:verified",
-     .constraints = "len_indptr == batch_size + 1; num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedDecodeReference,
-     .helpers = kAttend,
-     .init = kPagedDecodeInit},
+    kPagedDecodePlan,
+    kPagedDecode,
+    kPagedDecode.of("BatchDecodeWithPagedKVCacheWrapper.forward"),
     {.op = "fast_decode_plan",
      .op_type = "attention",
      .axes = "total_q(n) batch_size(b)",
      .prefix = "fast_decode_plan"},
-    {.op = "CUDAGraphBatchDecodeWithPagedKVCacheWrapper.plan",
-     .op_type = "gqa_paged_plan",
-     .axes = "batch_size(b) num_qo_heads=h num_kv_heads=kv head_dim=d page_size=ps len_indptr(b+1) "
-             "num_kv_indices(n) max_num_blocks_per_seq",
-     .inputs = kGqaPagedDecodePlanInputs,
-     .prefix = "gqa_paged_decode_plan",
-     .tags = "stage:decode phase:plan status:experimental",
-     .constraints = "len_indptr == batch_size + 1; num_qo_heads % num_kv_heads == 0"},
-    {.op = "CUDAGraphBatchDecodeWithPagedKVCacheWrapper.run",
-     .op_type = "gqa_paged",
-     .axes = "batch_size(n) num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d num_pages page_size=ps len_indptr "
-             "num_kv_indices",
-     .inputs = kGqaPagedDecodeInputs,
-     .outputs = "output[batch_size num_qo_heads head_dim]@q lse[batch_size num_qo_heads]:float32?",
-     .prefix = "gqa_paged_decode",
-     .tags = "stage:decode status:verified",
-     .constraints = "len_indptr == batch_size + 1; num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedDecodeReference,
-     .helpers = kAttend,
-     .init = kPagedDecodeInit},
-    {.op = "CUDAGraphBatchDecodeWithPagedKVCacheWrapper.forward",
-     .op_type = "gqa_paged",
-     .axes = "batch_size(n) num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d num_pages page_size=ps len_indptr "
-             "num_kv_indices",
-     .inputs = kGqaPagedDecodeInputs2,
-     .outputs = "output[batch_size num_qo_heads head_dim]@q lse[batch_size num_qo_heads]:float32?",
-     .prefix = "gqa_paged_decode",
-     .tags = "stage:decode status:verified",
-     .constraints = "len_indptr == batch_size + 1; num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedDecodeReference,
-     .helpers = kAttend,
-     .init = kPagedDecodeInit},
-    {.op = "BatchPrefillWithPagedKVCacheWrapper.run",
-     .op_type = "gqa_paged",
-     .axes = "num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps len_indptr total_q(n) num_kv_indices "
-             "num_pages",
-     .inputs = "q k_cache<paged_kv_cache.0[num_pages page_size num_kv_heads head_dim] "
-               "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] qo_indptr[len_indptr] "
-               "kv_indptr[len_indptr] kv_indices[num_kv_indices] sm_scale:float32 return_lse "
-               "kv_len[num_requests]:int32?^ causal:int32?^",
-     .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
-     .prefix = "gqa_paged_prefill",
-     .tags = "stage:prefill status:verified",
-     .constraints = "total_q == qo_indptr[-1].item(); num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedPrefillReference,
-     .helpers = kAttend,
-     .init = kPagedPrefillInit},
-    {.op = "BatchPrefillWithPagedKVCacheWrapper.forward",
-     .op_type = "gqa_paged",
-     .axes = "num_qo_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps len_indptr total_q(n) num_kv_indices "
-             "num_pages",
-     .inputs = "q k_cache<paged_kv_cache.0[num_pages page_size num_kv_heads head_dim] "
-               "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] qo_indptr[len_indptr] "
-               "kv_indptr[len_indptr] kv_indices[num_kv_indices] sm_scale return_lse kv_len[num_requests]:int32?^ "
-               "causal:int32?^",
-     .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
-     .prefix = "gqa_paged_prefill",
-     .tags = "stage:prefill status:verified",
-     .constraints = "total_q == qo_indptr[-1].item(); num_kv_indices == kv_indptr[-1].item()",
-     .reference = kPagedPrefillReference,
-     .helpers = kAttend,
-     .init = kPagedPrefillInit},
-    {.op = "BatchAttentionWithAttentionSinkWrapper.run",
-     .op_type = "attention",
-     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d",
-     .prefix = "batch_attention_with_attention_sink_wrapper_run"},
-    {.op = "BatchPrefillWithCausalBidirectionalRangesWrapper.run",
-     .op_type = "attention",
-     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d",
-     .prefix = "batch_prefill_with_causal_bidirectional_ranges_wrapper_run"},
-    {.op = "BatchPrefillWithCausalBidirectionalRangesWrapper.forward",
-     .op_type = "attention",
-     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d",
-     .prefix = "batch_prefill_with_causal_bidirectional_ranges_wrapper_forward"},
-    {.op = "BatchPrefillWithRaggedKVCacheWrapper.run",
-     .op_type = "gqa_ragged",
-     .axes = "num_qo_heads(h)=h num_kv_heads(y)=kv head_dim(d dk dv)=d len_indptr total_q(n) total_kv(x)",
-     .inputs = "q k v qo_indptr[len_indptr] kv_indptr[len_indptr] sm_scale:float32 return_lse causal:int32?^",
-     .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
-     .tags = "stage:prefill status:verified",
-     .constraints = "total_q == qo_indptr[-1].item(); total_kv == kv_indptr[-1].item()",
-     .reference = kRaggedReference,
-     .helpers = kAttend,
-     .init = kRaggedInit},
-    {.op = "BatchPrefillWithRaggedKVCacheWrapper.forward",
-     .op_type = "gqa_ragged",
-     .axes = "num_qo_heads(h)=h num_kv_heads(y)=kv head_dim(d dk dv)=d len_indptr total_q(n) total_kv(x)",
-     .inputs = "q k v qo_indptr[len_indptr] kv_indptr[len_indptr] sm_scale return_lse causal:int32?^",
-     .outputs = "output[total_q num_qo_heads head_dim]@q lse[total_q num_qo_heads]:float32?",
-     .tags = "stage:prefill status:verified",
-     .constraints = "total_q == qo_indptr[-1].item(); total_kv == kv_indptr[-1].item()",
-     .reference = kRaggedReference,
-     .helpers = kAttend,
-     .init = kRaggedInit},
+    kPagedDecodePlan.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.plan"),
+    kPagedDecode.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.run"),
+    kPagedDecode.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.forward"),
+    kPagedPrefill,
+    kPagedPrefill.of("BatchPrefillWithPagedKVCacheWrapper.forward"),
+    kTotalQueries.of("BatchAttentionWithAttentionSinkWrapper.run", "batch_attention_with_attention_sink_wrapper_run"),
+    kTotalQueries.of("BatchPrefillWithCausalBidirectionalRangesWrapper.run",
+                     "batch_prefill_with_causal_bidirectional_ranges_wrapper_run"),
+    kTotalQueries.of("BatchPrefillWithCausalBidirectionalRangesWrapper.forward",
+                     "batch_prefill_with_causal_bidirectional_ranges_wrapper_forward"),
+    kRagged,
+    kRagged.of("BatchPrefillWithRaggedKVCacheWrapper.forward"),
     {.op = "BatchAttention.run",
      .op_type = "gqa_paged",
      .axes = "num_qo_tokens(n) num_qo_heads(h)=h num_kv_heads head_dim(d)=d",

@@ -6,6 +6,9 @@
 namespace flashinfer::ops::cascade {
 namespace {
 
+constexpr op::TraceEntry kSharedPrefix = {
+    .op = "", .op_type = "cascade_attention", .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d x y"};
+
 constexpr op::TraceEntry kTraces[] = {
     {.op = "merge_state",
      .op_type = "cascade_merge",
@@ -37,14 +40,10 @@ constexpr op::TraceEntry kTraces[] = {
      .outputs = "output[batch_size num_qo_heads head_dim]@q",
      .prefix = "multi_level_cascade_run",
      .tags = "status:verified cascade"},
-    {.op = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.forward",
-     .op_type = "cascade_attention",
-     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d x y",
-     .prefix = "batch_decode_with_shared_prefix_paged_kv_cache_wrapper_forward"},
-    {.op = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.forward",
-     .op_type = "cascade_attention",
-     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d x y",
-     .prefix = "batch_prefill_with_shared_prefix_paged_kv_cache_wrapper_forward"},
+    kSharedPrefix.of("BatchDecodeWithSharedPrefixPagedKVCacheWrapper.forward",
+                     "batch_decode_with_shared_prefix_paged_kv_cache_wrapper_forward"),
+    kSharedPrefix.of("BatchPrefillWithSharedPrefixPagedKVCacheWrapper.forward",
+                     "batch_prefill_with_shared_prefix_paged_kv_cache_wrapper_forward"),
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;

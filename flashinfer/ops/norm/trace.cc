@@ -6,6 +6,9 @@
 namespace flashinfer::ops::norm {
 namespace {
 
+constexpr op::TraceEntry kResidualLayernorm = {
+    .op = "", .op_type = "rmsnorm", .axes = "batch_size(b) num_tokens(n) hidden_size(d)=h"};
+
 constexpr op::TraceEntry kTraces[] = {
     {.op = "rmsnorm",
      .op_type = "rmsnorm",
@@ -116,18 +119,11 @@ constexpr op::TraceEntry kTraces[] = {
      .outputs = "residual_out[num_rows hidden_size]@residual ffn_input[num_rows hidden_size]@branch",
      .tags = "status:verified fused",
      .api = "flashinfer.norm.gated_residual_next_rmsnorm"},
-    {.op = "fused_dit_gate_residual_layernorm_gamma_beta",
-     .op_type = "rmsnorm",
-     .axes = "batch_size(b) num_tokens(n) hidden_size(d)=h",
-     .prefix = "fused_dit_gate_residual_layernorm_gamma_beta"},
-    {.op = "fused_dit_gate_residual_layernorm_scale_shift",
-     .op_type = "rmsnorm",
-     .axes = "batch_size(b) num_tokens(n) hidden_size(d)=h",
-     .prefix = "fused_dit_gate_residual_layernorm_scale_shift"},
-    {.op = "fused_dit_residual_layernorm_scale_shift",
-     .op_type = "rmsnorm",
-     .axes = "batch_size(b) num_tokens(n) hidden_size(d)=h",
-     .prefix = "fused_dit_residual_layernorm_scale_shift"},
+    kResidualLayernorm.of("fused_dit_gate_residual_layernorm_gamma_beta",
+                          "fused_dit_gate_residual_layernorm_gamma_beta"),
+    kResidualLayernorm.of("fused_dit_gate_residual_layernorm_scale_shift",
+                          "fused_dit_gate_residual_layernorm_scale_shift"),
+    kResidualLayernorm.of("fused_dit_residual_layernorm_scale_shift", "fused_dit_residual_layernorm_scale_shift"),
     {.op = "fused_qk_rmsnorm_rope", .op_type = "rmsnorm", .prefix = "fused_qk_rmsnorm_rope"},
 };
 }  // namespace

@@ -9,6 +9,9 @@ constexpr char kNvfp4KvDequantizePagedHndAxes[] =
     "k_packed_dim v_packed_dim k_scale_dim v_scale_dim num_pages page_size=ps "
     "block_table_stride(max_pages) scalar";
 
+constexpr op::TraceEntry kOneInput = {.op = "", .op_type = "quantization"};
+constexpr op::TraceEntry kMatrix = {.op = "", .op_type = "quantization", .axes = "M(m) K(k)=k"};
+
 constexpr op::TraceEntry kTraces[] = {
     {.op = "packbits", .op_type = "quantization", .axes = "N(n)", .prefix = "packbits"},
     {.op = "segment_packbits", .op_type = "quantization", .axes = "N(n)", .prefix = "segment_packbits"},
@@ -74,7 +77,7 @@ constexpr op::TraceEntry kTraces[] = {
      .tags = "status:verified quantization:nvfp4",
      .constraints = "K_packed == K // 2",
      .api = "flashinfer.quantization.fp4_quantization.nvfp4_quantize"},
-    {.op = "make_nvfp4_global_scale", .op_type = "quantization", .prefix = "make_nvfp4_global_scale"},
+    kOneInput.of("make_nvfp4_global_scale", "make_nvfp4_global_scale"),
     {.op = "nvfp4_batched_quantize",
      .op_type = "quantization",
      .axes = "batch_size(b) M(m) K(k)=k",
@@ -107,10 +110,7 @@ constexpr op::TraceEntry kTraces[] = {
          "padded_K == ((K + 127) // 128) * 128; rm == (M + 127) // 128; rk == padded_K // 128; m32 == 32; m4 "
          "== 4; k4 == 4",
      .api = "flashinfer.quantization.fp8_quantization.mxfp8_grouped_quantize"},
-    {.op = "mxfp8_dequantize_host",
-     .op_type = "quantization",
-     .axes = "M(m) K(k)=k",
-     .prefix = "mxfp8_dequantize_host"},
+    kMatrix.of("mxfp8_dequantize_host", "mxfp8_dequantize_host"),
     {.op = "e2m1_and_ufp8sf_scale_to_float",
      .op_type = "quantization",
      .axes = "M(m) half=k2",
@@ -120,17 +120,11 @@ constexpr op::TraceEntry kTraces[] = {
      .op_type = "quantization",
      .axes = "M(m) half=k2 groups=groups",
      .prefix = "mxfp4_dequantize_host"},
-    {.op = "nvfp4_block_scale_interleave", .op_type = "quantization", .prefix = "nvfp4_block_scale_interleave"},
-    {.op = "shuffle_matrix_a", .op_type = "quantization", .axes = "M(m) K(k)=k", .prefix = "shuffle_matrix_a"},
+    kOneInput.of("nvfp4_block_scale_interleave", "nvfp4_block_scale_interleave"),
+    kMatrix.of("shuffle_matrix_a", "shuffle_matrix_a"),
     {.op = "shuffle_matrix_sf_a", .op_type = "quantization", .axes = "M(m) c", .prefix = "shuffle_matrix_sf_a"},
-    {.op = "reorder_rows_for_gated_act_gemm",
-     .op_type = "quantization",
-     .axes = "M(m) K(k)=k",
-     .prefix = "reorder_rows_for_gated_act_gemm"},
-    {.op = "convert_to_block_layout",
-     .op_type = "quantization",
-     .axes = "M(m) K(k)=k",
-     .prefix = "convert_to_block_layout"},
+    kMatrix.of("reorder_rows_for_gated_act_gemm", "reorder_rows_for_gated_act_gemm"),
+    kMatrix.of("convert_to_block_layout", "convert_to_block_layout"),
     {.op = "silu_and_mul_nvfp4_quantize",
      .op_type = "quantization",
      .axes = "M K_doubled=k K_packed num_scale_elems one",
@@ -151,8 +145,8 @@ constexpr op::TraceEntry kTraces[] = {
      .outputs = "a_fp4[B M K_div_2]:uint8 a_sf[B M K_div_block_size]:float8_e4m3fn",
      .prefix = "silu_and_mul_scaled_nvfp4_experts_quantize",
      .tags = "status:verified fused quantize:fp4 moe"},
-    {.op = "per_token_group_quant_8bit", .op_type = "quantization", .prefix = "per_token_group_quant_8bit"},
-    {.op = "per_tensor_quant_fp8", .op_type = "quantization", .prefix = "per_tensor_quant_fp8"},
+    kOneInput.of("per_token_group_quant_8bit", "per_token_group_quant_8bit"),
+    kOneInput.of("per_tensor_quant_fp8", "per_tensor_quant_fp8"),
     {.op = "silu_and_mul_mxfp8_quantize",
      .op_type = "activation_quantize",
      .axes = "M(m) K_doubled(n)=K_doubled K O O_div_32 SF zero",
