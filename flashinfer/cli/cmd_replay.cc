@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts are those of FlashInfer's replay command, which scripts parse. Exit codes are ours: 0 all that was compared
 // passed, 1 not, 2 wrong usage or nothing readable.
-#include <chrono>
+#include <cstdint>
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/progress.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/printable.h"
@@ -22,7 +23,7 @@ using replay::Outcome;
 struct Args {
   std::string dir, device;
   bool json = false;
-  replay::Options options;
+  replay::Options options{.first = 1};
 };
 
 enum Colour { kGreen = 32, kRed = 31, kYellow = 33, kCyan = 36 };
@@ -106,18 +107,9 @@ Json to_json(const replay::Report& report, const std::string& dir) {
           {"calls", calls}};
 }
 
-/// One line on stderr every second while no results are printed.
-void show_progress(size_t done, size_t total) {
-  static auto last = std::chrono::steady_clock::now();
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last < std::chrono::seconds(1)) return;
-  last = now;
-  print_error("replayed %zu of %zu\n", done, total);
-}
-
-void on_result(const Args& args, bool single, const CallResult& r, size_t index, size_t total) {
-  if (args.json) return show_progress(index + 1, total);
-  single ? print_single_line(r) : print_session_line(r, index);
+void on_result(const Args& args, bool single, const CallResult& r, size_t index) {
+  if (args.json) return;
+  single ? print_single_line(r) : print_session_line(r, args.options.first + index);
   print_details(r);
 }
 
@@ -148,9 +140,15 @@ int run(Args args) {
   }
   const bool single = fs::is_file(args.dir + "/metadata.jsonl");
   if (!args.json) print("Replaying %s from %s...\n", single ? "single dump" : "session", args.dir.c_str());
-  args.options.on_result = [&](const CallResult& r, size_t i, size_t n) { on_result(args, single, r, i, n); };
+  args.options.first -= 1;  // counted from 1 where users see it
   try {
+    std::optional<Progress> progress(std::in_place, "replay");
+    args.options.on_result = [&](const CallResult& r, size_t i, size_t n) {
+      on_result(args, single, r, i);
+      progress->show(i + 1, n, r.function);
+    };
     const replay::Report report = replay::replay(args.dir, args.options);
+    progress.reset();
     if (args.json)
       print("%s\n", formats::dump_json(to_json(report, args.dir)).c_str());
     else
@@ -174,6 +172,12 @@ void add_replay(CLI::App& app, int& exit_code) {
   cmd->add_option("--rtol", o.rtol, "Relative tolerance of every float output (default: the op's and dtype's)");
   cmd->add_option("--atol", o.atol, "Absolute tolerance of every float output");
   cmd->add_option("--filter", o.filter, "Replay only functions that match this glob");
+  cmd->add_option("--first", o.first, "Begin with this call, numbered as the lines are (after --filter)")
+      ->check(CLI::Range(size_t{1}, SIZE_MAX));
+  cmd->add_option("--count", o.count, "Replay at most so many calls");
+  cmd->add_option("--candidate", o.candidate,
+                  "Run the candidate of this name, where an op has it (cpu, reference, ...)");
+  cmd->add_option("--save", o.save, "Write what each call gives below this folder, as a recording without inputs");
   cmd->add_option("--repeat", o.repeat, "Run each call so many times; all must give the same bits")
       ->check(CLI::Range(1, 1 << 20));
   cmd->add_option("--jobs", o.jobs, "Calls that run at once")->check(CLI::Range(1, 1 << 20));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a call's results and written arguments with the recorded ones.
+// Compares a call's results and written arguments with the recorded ones, or those of two recordings.
 #pragma once
 #include <optional>
 
@@ -12,6 +12,7 @@ struct Tolerances {
   std::optional<double> rtol, atol;  // the user's; absent: the op's, else the dtype's
   const op::Op* op = nullptr;
   bool bitwise = false;
+  const char* other = "was recorded";  // ends the sentences: "result is 3, but 4 was recorded"
 };
 
 /// Largest differences of finite elements, within the tolerances or not.
@@ -34,5 +35,10 @@ struct Comparison {
 Comparison compare_outputs(const op::Value& result, const Tensors& arguments, const op::Object* self,
                            const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,
                            const Tolerances& tolerances);
+
+/// The recorded outputs of two calls, of one recording or two: what `want` has is looked for in `have`, and results
+/// that only `have` has are noted. ValueError: damaged files.
+Comparison compare_recorded(const Session& have_session, const Call& have, const Session& want_session,
+                            const Call& want, const Tolerances& tolerances);
 
 }  // namespace flashinfer::replay

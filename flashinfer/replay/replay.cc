@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/jobs.h"
+#include "flashinfer/op/registry.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/replay/run_call.h"
 
@@ -60,6 +62,22 @@ class Runner {
   size_t reported_ = 0;
 };
 
+bool has_candidate(const op::Op& op, const std::string& name) {
+  return std::ranges::any_of(op.candidates, [&](const op::Candidate& c) { return name == c.name; });
+}
+
+void check_candidate(const Session& session, const std::string& name) {
+  std::set<std::string> known;
+  for (const Call& call : session.calls)
+    if (const op::Op* op = op::find_op(call.function())) {
+      if (has_candidate(*op, name)) return;
+      for (const op::Candidate& c : op->candidates) known.insert(c.name);
+    }
+  std::string names;
+  for (const std::string& n : known) names += (names.empty() ? "" : ", ") + n;
+  throw ValueError(str("no recorded op has a candidate named ", name, "; there are ", names.empty() ? "none" : names));
+}
+
 }  // namespace
 
 const char* name(Outcome o) {
@@ -83,6 +101,12 @@ Report replay(const std::filesystem::path& folder, const Options& options) {
   report.notes = session.notes;
   if (!options.filter.empty())
     std::erase_if(session.calls, [&](const Call& c) { return !record::glob_match(options.filter, c.function()); });
+  if (!options.candidate.empty()) check_candidate(session, options.candidate);
+  const auto begin = session.calls.begin();
+  const size_t first = std::min(options.first, session.calls.size()),
+               count = std::min(options.count, session.calls.size() - first);
+  session.calls.erase(begin + static_cast<std::ptrdiff_t>(first + count), session.calls.end());
+  session.calls.erase(begin, begin + static_cast<std::ptrdiff_t>(first));
   Runner(session, options, &report).run();
   return report;
 }

@@ -71,15 +71,22 @@ struct Options {
   bool bitwise = false;              // every result must be bitwise equal to the recorded one
   int jobs = 1;                      // calls that run at once
   bool run_incomplete = false;       // also run calls that never completed
+  size_t first = 0;                  // after `filter`: only calls from this one on, counted from 0 ...
+  size_t count = SIZE_MAX;           // ... at most so many
+  std::string candidate;             // ops that have a candidate of this name use it; empty: as they choose
+  std::filesystem::path save;        // what each call gives is written below it (save.h); empty: nowhere
   /// Called for each call in order, as soon as it and all before it are done; `total` is known from the start.
   std::function<void(const CallResult&, size_t index, size_t total)> on_result;
 };
 
-/// `folder` is one call's dump or a session. ValueError: there is no such folder or nothing recorded in it.
+/// `folder` is one call's dump or a session. ValueError: there is no such folder or nothing recorded in it; no op of
+/// its calls has the candidate.
 Report replay(const std::filesystem::path& folder, const Options& options = {});
 
 /// Copies a recording to `to`, which must not exist, with separate files for every tensor (.pt, or .safetensors where
 /// the recording used them) instead of the chunk store. Returns one line per call that could not be copied completely.
-std::vector<std::string> export_session(const std::filesystem::path& from, const std::filesystem::path& to);
+/// `on_call` is called after each of them.
+std::vector<std::string> export_session(const std::filesystem::path& from, const std::filesystem::path& to,
+                                        const std::function<void(size_t done, size_t total)>& on_call = {});
 
 }  // namespace flashinfer::replay

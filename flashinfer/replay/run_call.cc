@@ -7,8 +7,10 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/op/select.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/replay/compare.h"
+#include "flashinfer/replay/save.h"
 
 namespace flashinfer::replay {
 namespace {
@@ -29,6 +31,14 @@ class Runner {
   }
 
   CallResult run() {
+    CallResult r = checked();
+    if (!options_.save.empty() && !(saver_ && saver_->ran()))
+      Saver(options_.save, call_).not_run(replay::name(r.outcome), r.message);
+    return r;
+  }
+
+ private:
+  CallResult checked() {
     try {
       if (!call_.error.empty()) return done(Outcome::kError, call_.error);
       op_ = op::find_op(r_.function);
@@ -56,7 +66,6 @@ class Runner {
     }
   }
 
- private:
   CallResult done(Outcome outcome, std::string message) {
     r_.outcome = outcome;
     r_.message = std::move(message);
@@ -70,7 +79,10 @@ class Runner {
     std::optional<Failure> failure;
     const auto start = std::chrono::steady_clock::now();
     const jit::ForeignSource from_a_file;
+    const auto state = inputs.self ? inputs.self->state : nullptr;
+    if (!options_.save.empty() && repetition == 0) saver_.emplace(options_.save, call_).started();
     try {
+      const auto force = forced();
       result = op::call_values(*op_, inputs.passed);
     } catch (const Error& e) {
       failure = {std::string(flashinfer::name(e.kind())), e.message()};
@@ -79,11 +91,20 @@ class Runner {
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     r_.seconds = repetition == 0 ? seconds : std::min(r_.seconds, seconds);
+    if (saver_ && repetition == 0)
+      failure ? saver_->failed(failure->kind, failure->message) : saver_->completed(result, inputs, state);
     if (failure || status_ == record::kFailed) {
       judge_failure(failure);
       return false;
     }
     return judge(result, inputs, repetition);
+  }
+
+  /// Of ops that have the candidate: others (a plan, which only the host makes) choose for themselves.
+  std::unique_ptr<op::ForceCandidate> forced() const {
+    const auto named = [this](const op::Candidate& c) { return options_.candidate == c.name; };
+    if (options_.candidate.empty() || !std::ranges::any_of(op_->candidates, named)) return nullptr;
+    return std::make_unique<op::ForceCandidate>(options_.candidate);
   }
 
   /// A call that raised, now or when it was recorded.
@@ -189,6 +210,7 @@ class Runner {
   const Options& options_;
   const op::Op* op_ = nullptr;
   std::string status_;
+  std::optional<Saver> saver_;
   uint64_t first_bits_ = 0;
   CallResult r_;
 };

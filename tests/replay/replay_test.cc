@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a replay says of calls that the recorder wrote: each outcome, each kind of argument.
 #include "flashinfer/core/context.h"
+#include "flashinfer/replay/compare.h"
 #include "flashinfer/replay/inputs.h"
 #include "tests/replay/twist.h"
 
@@ -174,6 +175,46 @@ TEST_F(ReplayTest, PoolsByPageAndWorkspacesByShape) {
   for (const auto& d : r.differences)
     pool_differs |= d.key == "after__kwarg_pool" && d.index == std::vector<int64_t>{1, 0, 0};
   EXPECT_TRUE(pool_differs) << r.message;  // page 42 is the second of the two that are stored
+}
+
+/// What two replays saved, compared call by call; one call's outputs are as many as the recorder writes.
+TEST_F(ReplayTest, SavedOutputsCompareAsRecordings) {
+  std::vector<float> pool(100 * 32, 5), counter = {1};
+  const std::vector<int64_t> pages = {42, 3};
+  op::Object object("TwistWrapper", "tests.replay", kState);
+  record(
+      [&] {
+        op::call(kOp, Twist{.x = x_of(kX),
+                            .scale = 2,
+                            .counter = x_of(counter),
+                            .kv_indices = TensorView(pages.data(), {2}),
+                            .pool = op::PagedKv(TensorView(pool.data(), {100, 2, 16}))});
+        op::call(kPlanOp, Plan{.self = &object, .indices = TensorView(pages.data(), {2})});
+        EXPECT_THROW(op::call(kOp, Twist{.x = x_of(kX), .action = "throw"}), ValueError);
+      },
+      [](record::Settings& s) { s.pages = record::Settings::Pages::kUsed; });
+  EXPECT_EQ(replay::replay(session(), {.save = folder / "a"}).passed(), 3);
+  EXPECT_EQ(replay::replay(session(), {.first = 1, .count = 1, .save = folder / "one"}).calls.size(), 1u);
+  EXPECT_EQ(probe::dumps(folder / "one").size(), 1u);
+  EXPECT_THROW(replay::replay(session(), {.candidate = "warp"}), ValueError);
+  g_bend = 1;
+  replay::replay(session(), {.save = folder / "b"});
+  const auto recorded = replay::open_session(session()), a = replay::open_session(folder / "a"),
+             b = replay::open_session(folder / "b");
+  ASSERT_EQ(b.calls.size(), 3u);
+  EXPECT_EQ(replay::string_of(b.calls[2].record, "execution_status"), "failed");
+  const auto keys = [&](const replay::Session& have, const replay::Session& want, size_t i) {
+    const auto c = replay::compare_recorded(have, have.calls[i], want, want.calls[i], {.bitwise = true});
+    std::set<std::string> differ;
+    for (const auto& d : c.differences) differ.insert(d.key);
+    return std::pair(c.compared, differ);
+  };
+  using Keys = std::set<std::string>;
+  EXPECT_EQ(keys(a, recorded, 0), std::pair(4, Keys{}));
+  EXPECT_EQ(keys(recorded, a, 0), std::pair(4, Keys{}));
+  EXPECT_EQ(keys(b, a, 0), std::pair(4, Keys{"result_0", "result_1", "after__kwarg_counter", "after__kwarg_pool"}));
+  EXPECT_EQ(keys(a, recorded, 1), std::pair(2, Keys{}));
+  EXPECT_EQ(keys(b, a, 1), std::pair(2, Keys{"after__self__plan__sum"}));
 }
 
 TEST_F(ReplayTest, MethodsReplayAlone) {
