@@ -33,12 +33,14 @@ bool first_time(const std::string& what) {
 class Tracer final : public op::Observer {
  public:
   void before(op::Invocation& call) override {
-    const Settings* s = g_settings.load(std::memory_order_acquire);
-    if (!s || !s->on || !call.op || call.depth > 0) return;
+    const Settings* fixed = g_settings.load(std::memory_order_acquire);
+    if (!fixed || !call.op || call.depth > 0) return;
     try {
+      const Settings s = fixed->watch ? settings_from_env() : *fixed;
+      if (!s.on) return;
       const Json definition =
-          define(*call.op, facts_of(*call.op, call.block), {.strict = s->strict, .block = call.block});
-      if (!definition.empty() && !s->dir.empty()) write_once(definition, s->dir);
+          define(*call.op, facts_of(*call.op, call.block), {.strict = s.strict, .block = call.block});
+      if (!definition.empty() && !s.dir.empty()) write_once(definition, s.dir);
     } catch (const std::exception& e) {
       const auto* error = dynamic_cast<const Error*>(&e);
       const std::string kind = error ? std::string(name(error->kind())) : typeid(e).name();
@@ -57,7 +59,8 @@ Settings settings_from_env() {
   const std::string on = env::text("FLASHINFER_TRACE_DUMP");
   return {.on = !on.empty() && on != "0",
           .strict = env::flag("FLASHINFER_TRACE_DUMP_STRICT"),
-          .dir = env::text("FLASHINFER_TRACE_DUMP_DIR")};
+          .dir = env::text("FLASHINFER_TRACE_DUMP_DIR"),
+          .watch = !on.empty()};
 }
 
 Settings settings() {
@@ -74,7 +77,7 @@ void configure(const Settings& s) {
     kept.push_back(std::make_unique<const Settings>(s));
     g_settings.store(kept.back().get(), std::memory_order_release);
   }
-  op::set_tracer(s.on ? &g_tracer : nullptr);
+  op::set_tracer(s.on || s.watch ? &g_tracer : nullptr);
 }
 
 void restart_from_env() {

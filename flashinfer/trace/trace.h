@@ -13,8 +13,10 @@ namespace flashinfer::trace {
 struct Settings {
   bool on = false;
   bool strict = false;
-  std::string dir;  // empty: definitions are made, not written
+  std::string dir = {};  // empty: definitions are made, not written
+  bool watch = false;    // the variables are read at each call, which may turn it on and off
 };
+/// `watch`, when FLASHINFER_TRACE_DUMP is set: to a program without it calls cost nothing more.
 Settings settings_from_env();
 Settings settings();
 /// For calls that begin afterwards. Names that were written before are not written again.
