@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trace definitions of C++ calls, beside the log. tests/python/test_trace.py has what a definition says.
+// Trace definitions of C++ calls, beside the log. tests/python/test_trace_*.py has what a definition says.
 #include <gtest/gtest.h>
 
 #include <filesystem>
