@@ -9,7 +9,9 @@
 
 #include "flashinfer/bench/bench.h"
 #include "flashinfer/cli/bench_report.h"
+#include "flashinfer/cli/bench_trace.h"
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/progress.h"
 #include "flashinfer/cli/report.h"
 #include "flashinfer/op/registry.h"
 
@@ -17,7 +19,7 @@ namespace flashinfer::cli {
 namespace {
 
 struct Options {
-  std::string op, name, args, device = "cpu", csv, list, html, label, goal, over, over_op, over_args;
+  std::string op, name, args, device = "cpu", csv, list, html, label, goal, over, over_op, over_args, traces;
   std::vector<std::string> candidates, peers;
   std::string python = "python3";
   int over_threads = 0;
@@ -71,8 +73,10 @@ Peers peers_of(const Options& o) {
 
 /// Where the rows of all commands go.
 struct Output {
+  Progress progress{"bench"};
+  size_t begun = 0;  // rows
   bool json = false;
-  std::ofstream csv;
+  std::ofstream csv, traces;
   nlohmann::ordered_json all = nlohmann::ordered_json::array(), page = all;
   bool failed = false, has_head = false;
 
@@ -161,6 +165,14 @@ void time_row(const op::Op& op, const op::Case& c, const Options& o, Output& out
     if (options.over.op) r.over.name = name_of_over(o);
     const std::string repro = same_way(o, r.op, name, r.args);
     const double median = r.samples.median();
+    if (out.traces.is_open()) {
+      std::string why;
+      const formats::Json line = trace_line(op, c, r, o.bench.device, &why);
+      if (why.empty())
+        out.traces << formats::dump_json(line) << std::endl;
+      else
+        print_error("%s %s is not in --trace-out: %s\n", op.name, c.name, why.c_str());
+    }
     out.add(r, first > 0 ? first / median : 0, repro);
     if (first == 0) first = median;
   }
@@ -193,6 +205,7 @@ void run_one(Options o, Output& out) {
   for (const op::Op* op : ops) {
     for (const op::Case& c : rows_of(*op, o)) {
       any = true;
+      out.progress.show(out.begun++, 0, str(op->name, " ", c.name));
       if (o.counts)
         count_row(*op, c, out);
       else
@@ -265,6 +278,10 @@ int run(Options o) {
     FI_CHECK(out.csv, ValueError, "--csv ", o.csv, " cannot be written");
     out.csv << csv_head() << "\n";
   }
+  if (!o.traces.empty()) {
+    out.traces.open(o.traces, std::ios::app);
+    FI_CHECK(out.traces, ValueError, "--trace-out ", o.traces, " cannot be written");
+  }
   if (o.list.empty())
     run_one(o, out);
   else
@@ -284,6 +301,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   c->add_flag("--json", o->json, "print JSON");
   c->add_option("--csv", o->csv, "write the results to this file as well");
   c->add_option("--html", o->html, "write a page with a roofline and the times of the candidates to this file");
+  c->add_option("--trace-out", o->traces,
+                "append a trace of flashinfer-bench for each row to this file (.jsonl); also runs the reference once");
   c->add_option("--testlist", o->list, "a file of options, one command a line, in place of --op");
   c->callback([o, &exit_code] { exit_code = run(*o); });
 }

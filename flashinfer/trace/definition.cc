@@ -202,9 +202,25 @@ std::vector<std::pair<std::string, int64_t>> axis_values(const Template& t, cons
   return out;
 }
 
+Template with_unlisted(Template t, const Facts& facts) {
+  if (!t.op || !t.reference.empty()) return t;
+  for (const op::Field& f : t.op->fields) {
+    if (f.internal || (f.role != op::Role::kIn && f.role != op::Role::kPaged)) continue;
+    const Fact* fact = find(facts, f.name);
+    const auto has_name = [&](const Item& item) { return item.param == f.name || item.key == f.name; };
+    if (!fact || !fact->is_tensor() || std::ranges::any_of(t.inputs, has_name)) continue;
+    Item item;
+    item.key = item.param = f.name;
+    item.any_shape = item.optional = true;
+    item.description = "Not in FlashInfer's template.";
+    t.inputs.push_back(std::move(item));
+  }
+  return t;
+}
+
 Json define(const Template& open, const Facts& call, const Options& options) {
   const Facts facts = options.strict ? with_state(open, call) : call;
-  Template t = resolved(open, facts);
+  Template t = resolved(options.strict ? with_unlisted(open, facts) : open, facts);
   if (!options.strict) std::erase_if(t.inputs, [](const Item& item) { return item.strict_only; });
   Json j = {
       {"name", ""}, {"description", t.description}, {"op_type", t.op_type}, {"tags", Json::array({"fi_api:" + t.api})}};

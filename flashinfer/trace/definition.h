@@ -28,6 +28,9 @@ std::optional<Fact> passed(const Item& item, const Facts& facts);
 Template resolved(Template t, const Facts& facts);
 /// Strict mode: arguments that a plan holds and the call does not pass are those of the plan.
 Facts with_state(const Template& t, Facts facts);
+/// Strict mode: tensors that the call has and the template does not list are inputs too, where `run` calls the
+/// function: without them it would compute something else, or raise the function's error.
+Template with_unlisted(Template t, const Facts& facts);
 /// Whether the call's caches have heads in front of the tokens of a page.
 bool is_hnd(const Facts& facts);
 

@@ -97,31 +97,8 @@ class Strict {
       kept[item.key] = std::move(entry);
       kept_.emplace_back(item.key, item.param);
     }
-    unlisted(kept);
     j_["inputs"] = std::move(kept);
     if (!fixed_.empty()) j_["description"] = j_["description"].get<std::string>() + " With " + fixed_ + ".";
-  }
-
-  /// Tensors that the call has and the template does not list are inputs too, where `run` calls the function: without
-  /// them it would compute something else, or raise the function's error.
-  void unlisted(Json& kept) {
-    if (!t_.op || !t_.reference.empty()) return;
-    for (const op::Field& f : t_.op->fields) {
-      if (f.internal || (f.role != op::Role::kIn && f.role != op::Role::kPaged)) continue;
-      const Fact* fact = find(facts_, f.name);
-      const bool known = std::ranges::any_of(kept_, [&](const auto& k) { return k.second == f.name; });
-      if (!fact || !fact->is_tensor() || known || kept.contains(f.name)) continue;
-      Item item;
-      item.key = item.param = f.name;
-      Json entry = {{"shape", Json::array()}, {"dtype", fact->text}, {"description", "not in FlashInfer's template"}};
-      shape_as_passed(item, *fact, entry);
-      std::string note;
-      entry["dtype"] = legal_dtype(fact->text, note);
-      if (entry["dtype"] == "") continue;
-      add_note(entry, note);
-      kept[item.key] = std::move(entry);
-      kept_.emplace_back(item.key, item.param);
-    }
   }
 
   void add_axis(const std::string& name) {

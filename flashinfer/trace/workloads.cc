@@ -55,6 +55,33 @@ struct Recorded {
   op::Block block;
 };
 
+/// The extents of the variable axes, from the definition's own shapes.
+template <class ValueOf>  // of an argument, by name
+Json extents(const ValueOf& value_of, const Template& t, const Json& definition) {
+  Json axes = Json::object();
+  for (const auto& [axis, entry] : definition["axes"].items()) {
+    if (entry["type"] != "var") continue;
+    for (const Item& item : t.inputs) {
+      if (!definition["inputs"].contains(item.key)) continue;
+      const Json& shape = definition["inputs"][item.key]["shape"];
+      const auto fact = passed(item, {{item.param, fact_of(value_of(item.param))}});
+      if (shape.is_null() || !fact || fact->shape.size() != shape.size()) continue;
+      const auto at = std::find(shape.begin(), shape.end(), axis);
+      if (at == shape.end()) continue;
+      axes[axis] = fact->shape[static_cast<size_t>(at - shape.begin())];
+      break;
+    }
+  }
+  return axes;
+}
+
+Json scalar(const op::Value& v) {
+  if (const auto* b = v.as<bool>()) return {{"type", "scalar"}, {"value", *b}};
+  if (const auto* i = v.as<int64_t>()) return {{"type", "scalar"}, {"value", *i}};
+  if (const auto* d = v.as<double>()) return {{"type", "scalar"}, {"value", *d}};
+  return {{"type", "random"}};
+}
+
 class Writer {
  public:
   Writer(const std::filesystem::path& out, bool dense) : out_(out), dense_(dense) {}
@@ -69,7 +96,8 @@ class Writer {
     Json definition = define(open, facts, {.strict = true, .block = call.block.data()});
     if (const auto wrong = problems(definition); !wrong.empty()) return note(call, wrong[0]);
     name(definition);
-    const Template t = resolved(open, with_state(open, facts));
+    const Facts all = with_state(open, facts);
+    const Template t = resolved(with_unlisted(open, all), all);
     add_workload(call, t, definition);
   }
 
@@ -101,28 +129,9 @@ class Writer {
     write(definition, (out_ / "definitions" / definition["op_type"].get<std::string>()).string());
   }
 
-  /// The extents of the variable axes, from the definition's own shapes.
-  static Json extents(const Recorded& call, const Template& t, const Json& definition) {
-    Json axes = Json::object();
-    for (const auto& [axis, entry] : definition["axes"].items()) {
-      if (entry["type"] != "var") continue;
-      for (const Item& item : t.inputs) {
-        if (!definition["inputs"].contains(item.key)) continue;
-        const Json& shape = definition["inputs"][item.key]["shape"];
-        const auto fact = passed(item, {{item.param, fact_of(call.value(item.param))}});
-        if (shape.is_null() || !fact || fact->shape.size() != shape.size()) continue;
-        const auto at = std::find(shape.begin(), shape.end(), axis);
-        if (at == shape.end()) continue;
-        axes[axis] = fact->shape[static_cast<size_t>(at - shape.begin())];
-        break;
-      }
-    }
-    return axes;
-  }
-
   void add_workload(const Recorded& call, const Template& t, const Json& definition) {
     const std::string name = definition["name"], type = definition["op_type"];
-    const Json axes = extents(call, t, definition);
+    const Json axes = extents([&](const std::string& n) { return call.value(n); }, t, definition);
     const std::string uuid = uuid_of(name + axes.dump());
     if (!seen_.insert(uuid).second) return;
     const auto blob = std::filesystem::path("blob") / "workloads" / type / name / (name + "_" + uuid + ".safetensors");
@@ -149,11 +158,9 @@ class Writer {
     op::Value v = call.value(item.param);
     if (const auto* items = op::sequence_items(v); items && item.element >= 0)
       v = op::Value((*items)[static_cast<size_t>(item.element)]);
-    if (const auto* b = v.as<bool>()) return {{"type", "scalar"}, {"value", *b}};
-    if (const auto* i = v.as<int64_t>()) return {{"type", "scalar"}, {"value", *i}};
-    if (const auto* d = v.as<double>()) return {{"type", "scalar"}, {"value", *d}};
     const TensorView* tensor = v.tensor();
-    if (!tensor || !(dense_ || is_index(tensor->dtype())) || (item.element >= 0 && item.paged && !dense_))
+    if (!tensor) return scalar(v);
+    if (!(dense_ || is_index(tensor->dtype())) || (item.element >= 0 && item.paged && !dense_))
       return {{"type", "random"}};
     tensors.push_back({item.key, *tensor});
     return {{"type", "safetensors"}, {"path", blob}, {"tensor_key", item.key}};
@@ -186,6 +193,29 @@ DataSet write_workloads(const std::filesystem::path& recording, const std::files
   }
   writer.finish();
   return writer.set;
+}
+
+Described describe(const op::Op& op, const void* block) {
+  Described d;
+  const Facts facts = facts_of(op, block);
+  const op::TraceEntry* entry = choose(op, facts);
+  if (!entry || !entry->op_type) return {.why = "has no definition"};
+  const Template open = make_template(op, *entry);
+  d.definition = define(open, facts, {.strict = true, .block = block});
+  if (const auto wrong = problems(d.definition); !wrong.empty()) return {.why = wrong[0]};
+  const Facts all = with_state(open, facts);
+  const Template t = resolved(with_unlisted(open, all), all);
+  const auto value_of = [&](const std::string& name) {
+    const op::Field* f = op::find_field(op, name);
+    return f ? f->get(block) : op::Value();
+  };
+  const Json axes = extents(value_of, t, d.definition);
+  Json inputs = Json::object();
+  for (const Item& item : t.inputs)
+    if (d.definition["inputs"].contains(item.key)) inputs[item.key] = scalar(value_of(item.param));
+  const std::string uuid = uuid_of(d.definition["name"].get<std::string>() + axes.dump());
+  d.workload = {{"uuid", uuid}, {"axes", axes}, {"inputs", inputs}};
+  return d;
 }
 
 }  // namespace flashinfer::trace

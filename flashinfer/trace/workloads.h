@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "flashinfer/trace/definition.h"
+
 namespace flashinfer::trace {
 
 struct DataSet {
@@ -19,5 +21,13 @@ struct DataSet {
 /// arrays of these calls, or with all their tensors if `dense`. Files of the same names are replaced.
 /// ValueError: `recording` is none.
 DataSet write_workloads(const std::filesystem::path& recording, const std::filesystem::path& out, bool dense = false);
+
+/// A call's strict definition and its workload {"uuid", "axes", "inputs"} with all tensors random; both empty, and
+/// `why` set, when it has no valid one.
+struct Described {
+  Json definition, workload;
+  std::string why;
+};
+Described describe(const op::Op& op, const void* block);
 
 }  // namespace flashinfer::trace

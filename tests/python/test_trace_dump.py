@@ -97,3 +97,27 @@ d.run(torch.randn(2, 4, 64), (torch.randn(3, 4, 2, 64), torch.randn(3, 4, 2, 64)
     assert subprocess.run([command, "trace", "validate", wrong], capture_output=True).returncode == 1
     listed = subprocess.run([command, "trace", "list"], capture_output=True, text=True).stdout
     assert "flashinfer.norm.rmsnorm  rmsnorm_h{hidden_size}\n" in listed
+
+
+def test_traces_of_the_benchmark(tmp_path):
+    """Lines of flashinfer-bench's data model: the row's call, its workload, the candidate beside the reference."""
+    out = tmp_path / "traces.jsonl"
+    command = pathlib.Path(environment("ours")["FLASHINFER_BUILD_DIR"]) / "bin/flashinfer"
+    args = ["bench", "--op", "rmsnorm", "--args", "input=f32:4x256 weight=f32:256", "--seconds", "0.001", "--trace-out", out]
+    for more in ([], ["--candidates", "reference"]):
+        subprocess.run([command, *args, *more], check=True, capture_output=True)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["solution"] for line in lines] == ["flashinfer-cpp_cpu", "flashinfer-cpp_reference"]
+    for line in lines:
+        assert list(line) == ["definition", "workload", "solution", "evaluation"] and line["definition"] == "rmsnorm_h256"
+        assert line["workload"] == lines[0]["workload"] and line["workload"]["axes"] == {"batch_size": 4}
+        assert line["workload"]["inputs"] == {"hidden_states": {"type": "random"}, "weight": {"type": "random"}}
+        e = line["evaluation"]
+        assert e["status"] == "PASSED" and e["log"] == "" and " " not in e["environment"]["hardware"] and "flashinfer-cpp" in e["environment"]["libs"]
+        p = e["performance"]
+        assert p["latency_ms"] > 0 and abs(p["speedup_factor"] - p["reference_latency_ms"] / p["latency_ms"]) < 1e-6 * p["speedup_factor"]
+        assert e["correctness"]["max_relative_error"] < 1e-5
+    assert lines[1]["evaluation"]["correctness"]["max_absolute_error"] == 0
+    run = subprocess.run([command, "bench", "--op", "top_k", "--args", "input=f32:2x64 k=4", "--seconds", "0.001", "--trace-out", tmp_path / "no/folder"],
+                         capture_output=True, text=True)
+    assert run.returncode == 2 and "cannot be written" in run.stderr

@@ -108,6 +108,18 @@ def test_strict_definitions_are_valid():
     assert len(trace.validate(broken)) == 7, trace.validate(broken)
 
 
+def test_strict_run_has_the_tensors_that_a_template_omits():
+    """FlashInfer's template of mm_fp4 has no alpha, without which the function computes something else."""
+    case = list(_native.function("python.case_arguments")("mm_fp4", 0))
+    given = {str(k): v for k, v in zip(case[::2], case[1::2])}
+    made = flashinfer.mm_fp4.fi_trace(strict=True, **given)
+    assert trace.validate(made) == [] and made["inputs"]["alpha"]["description"] == "Not in FlashInfer's template."
+    assert "alpha" not in flashinfer.mm_fp4.fi_trace(**given)["inputs"]
+    params = {k: i.get("param", k) for t in _trace.templates("mm_fp4") for k, i in t["inputs"].items()}
+    got = executed(made["reference"])["run"](*[given[params.get(k, k)] for k in made["inputs"]])
+    assert torch.equal(torch.from_dlpack(got), torch.from_dlpack(flashinfer.mm_fp4(**given)))
+
+
 def test_user_template(tmp_path, monkeypatch):
     def twice(x):
         return 2 * x
