@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Templates: every exported function has one; fi_trace, strict mode, and templates of functions of the user."""
+import inspect
 import json
 
 import pytest
@@ -116,7 +117,8 @@ def test_strict_run_has_the_tensors_that_a_template_omits():
     assert trace.validate(made) == [] and made["inputs"]["alpha"]["description"] == "Not in FlashInfer's template."
     assert "alpha" not in flashinfer.mm_fp4.fi_trace(**given)["inputs"]
     params = {k: i.get("param", k) for t in _trace.templates("mm_fp4") for k, i in t["inputs"].items()}
-    got = executed(made["reference"])["run"](*[given[params.get(k, k)] for k in made["inputs"]])
+    defaults = {name: p.default for name, p in inspect.signature(flashinfer.mm_fp4).parameters.items()}
+    got = executed(made["reference"])["run"](*[(defaults | given)[params.get(k, k)] for k in made["inputs"]])
     assert torch.equal(torch.from_dlpack(got), torch.from_dlpack(flashinfer.mm_fp4(**given)))
 
 
