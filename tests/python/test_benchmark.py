@@ -215,6 +215,55 @@ def test_peers_of_a_product(tmp_path, capsys):
     assert "[INFO] onednn has nothing to compare with for mm_bf16." in capsys.readouterr().out
 
 
+@pytest.fixture(scope="module")
+def peers():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("peers", ROOT / "bench/peers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    grad = torch.is_grad_enabled()
+    yield module
+    torch.set_grad_enabled(grad)
+
+
+DECODE = ("plan.indptr=i32:3:range(0,2) plan.indices=i32:4:perm plan.last_page_len=i32:2:const(5) plan.page_size=16 q=bf16:2x8x64 "
+          "paged_kv_cache=bf16:4x2x16x2x64")
+
+
+def test_case_texts_of_peers(peers):
+    f = peers.parse("a=bf16:4x8 b=bf16:1x5x32:packed(8,9) x=(f32:2,u8:[3,4]) name='a b' ids=i32:3:range(1,2)^t k=50")
+    assert (f["a"].dtype, f["a"].shape, f["b"].packed(), f["name"], f["k"]) == ("bf16", [4, 8], (8, 9), "a b", "50")
+    assert f["x"][1].values() == [3, 4] and f["ids"].values() == [1, 3, 5] and f["a"].packed() is None and f["a"].values() is None
+    f = peers.parse(DECODE)
+    assert peers.length(f["plan.indptr"], f["plan.last_page_len"], f["plan.page_size"]) == 21
+    assert peers.length(peers.Array("i32:[0,1,3]"), f["plan.last_page_len"], "16") is None
+
+
+@pytest.mark.parametrize("op, text, shape", [
+    ("mm_bf16", "a=bf16:3x8 b=bf16:1x5x32:packed(8,9)", (3, 9)), ("rmsnorm", "input=bf16:3x8 weight=bf16:8", (3, 8)),
+    ("silu_and_mul", "input=f32:3x8", (3, 4)), ("softmax", "logits=f32:3x8", (3, 8)),
+    ("BatchDecodeWithPagedKVCacheWrapper.run", DECODE, None), ("mm_bf16", "a=bf16:3x8 b=bf16:8x9^t bias=bf16:9", ()), ("nothing", "a=1", ())])
+def test_torch_as_a_peer(peers, op, text, shape):
+    call = peers.TorchOnly(torch.get_num_threads()).row(op, peers.parse(text))
+    if shape == ():  # more than it is compared with, or an op that it does not have
+        assert call is None
+    else:
+        assert (shape is None or call().shape == shape) and bool(call().isfinite().all())
+
+
+def test_models_without_llamacpp(tmp_path):
+    """Libraries that are not installed are empty columns."""
+    program = tmp_path / "llm"
+    program.write_text("#!/bin/sh\necho '{\"prefill_512\": 10.0, \"decode_alone\": 20, \"decode_batch_8\": 30}'\n")
+    program.chmod(0o755)
+    command = [sys.executable, str(ROOT / "bench/llm_vs_llamacpp/run.py"), "--program", str(program), "--rounds", "2", "--python", "/bin/false"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and "decode alone" in done.stdout, done.stderr
+    if not (ROOT / ".cache/venv-llamacpp").exists():
+        assert done.stdout.splitlines()[1].split() == ["prefill", "of", "512", "tokens", "10", "3.0"]
+
+
 def test_candidates_and_extra_columns(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(case, "_peer_library", lambda name: (None, None))
     status, out = run_list(tmp_path, f"{NORM} --input_dtype float16 --backends ours --peers torch zentorch --enable_pdl --refcheck", "--extra_columns")
