@@ -10,6 +10,7 @@
 
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/cases/run.h"
+#include "flashinfer/core/version.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/record/record.h"
@@ -56,10 +57,13 @@ class RecordReplay : public testing::TestWithParam<bool> {
 
 TEST_P(RecordReplay, EveryCaseGivesTheSameBits) {
   const Recording recording(GetParam());
-  size_t calls = 0;
+  size_t calls = 0, rows = 0;
   for (const op::Op* op : op::all_ops())
     for (const op::Case& c : op->cases()) {
       if (c.tags == op::kBench) continue;
+      // Under a sanitizer all rows in chunks, every third in files: tensors' bytes are all that the layouts write
+      // differently.
+      if (*build::sanitizer_flags() && !GetParam() && rows++ % 3) continue;
       cases::Built b = cases::build(*op, c.args);
       cases::run_block(b);
       ++calls;

@@ -99,15 +99,16 @@ bool makes_calls(const jit::Request& r) {
   return false;
 }
 
-/// FLASHINFER_CUDA_ARCH_LIST="7.5 8.9" make test: those. Else one of each generation; one GPU's compiler is enough under a sanitizer.
+/// FLASHINFER_CUDA_ARCH_LIST="7.5 8.9" make test: those. Else one of each generation.
 std::vector<jit::Target> targets() {
   std::vector<jit::Target> list = jit::arch_list();
   if (list.empty()) list = jit::parse_arch_list("9.0a 8.0 10.0a 12.0a");
-  if (sanitized()) list.resize(1);
   return list;
 }
 
 TEST_F(Gpus, EveryKernelCompilesWithoutSpills) {
+  // Under a sanitizer TwoRunsAheadGiveTheSameBytes goes the same way with fewer kernels.
+  if (sanitized()) GTEST_SKIP() << "NVRTC has no sanitizer, and the plain build compiles the same kernels";
   const std::string out = fs::make_temp_dir("/tmp", "flashinfer-aot-");
   for (const jit::Target t : targets()) {
     const jit::Target target[] = {t};
