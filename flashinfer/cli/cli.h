@@ -22,7 +22,6 @@ void add_commands(CLI::App& app, int& exit_code);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 /// One line with sequences for a terminal around it, which are written as they are; `text` is escaped as print() does.
 void print_styled(std::string_view before, std::string_view text, std::string_view after);
-void print_error_styled(std::string_view before, std::string_view text, std::string_view after);
 /// Whether the output is a terminal: colours and rewritten lines are allowed.
 bool is_terminal();
 /// Whether messages end on a terminal, which a line of progress (progress.h) may share with them.

@@ -125,10 +125,6 @@ void print_styled(std::string_view before, std::string_view text, std::string_vi
   write(false, str(before, printable_lines(text), after));
 }
 
-void print_error_styled(std::string_view before, std::string_view text, std::string_view after) {
-  write(true, str(before, printable_lines(text), after));
-}
-
 bool is_terminal() {
   const Host* host = running().host;
   if (host != nullptr && host->write) return host->terminal;
