@@ -97,6 +97,8 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_SHARE_OPENMP", "1",
       "Python with torch: 1: calls run on the OpenMP threads that torch computes with; 0: on the library's own"},
      Kind::kFlag},
+    // ---- communication (docs/comm.md) ----
+    {{"FLASHINFER_COMM_TIMEOUT_S", "600", "seconds that a collective call waits for the other ranks"}, Kind::kNumber},
     // ---- just-in-time compiler ----
     {{"FLASHINFER_WORKSPACE_BASE", "", "the cache is <this>/.cache/flashinfer; default: the home folder"}, Kind::kPath},
     {{"FLASHINFER_CXX", "", "C++ compiler of the kernels; before CXX"}, Kind::kPath},

@@ -223,6 +223,8 @@ def boxed(value):
         return box("value.tuple")(type(value).__name__, *map(boxed, value))
     if isinstance(value, list):
         return box("value.list")(*map(boxed, value))
+    if hasattr(value, "_handle"):  # an object of this library as an argument
+        return value._handle
     if hasattr(value, "__dataclass_fields__") and (cls := next((c for c in type(value).__mro__ if c.__module__.startswith(_PACKAGE)), None)):
         value = {name: getattr(value, name) for name in cls.__dataclass_fields__}  # an op's structure (_make), or a class derived from it
     if isinstance(value, dict):

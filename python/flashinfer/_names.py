@@ -47,6 +47,10 @@ HOMES = {
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
+    "_comm": "AllReduceFusionPattern MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy QuantizationSFLayout "
+             "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
+    "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
+    "_mapping": "Mapping",
     "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV prepare_msa_nvfp4_sparse_decode supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
@@ -59,7 +63,7 @@ HOMES = {
 # fits counts.
 REASONS = (
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
-    ("@comm @parallel_attention", "communication between processes is not implemented; torch.distributed has all-reduce and all-to-all"),
+    ("@comm @parallel_attention", "of communication there is allreduce_fusion (docs/comm.md); torch.distributed has all-to-all"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
@@ -107,7 +111,7 @@ MODULES = {
     "chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "comm":
         "AllReduceFusionOp AllReduceFusionPattern AllReduceFusionWorkspace AllReduceStrategyConfig AllReduceStrategyType "
-        "CudaRTLibrary MNNVLAllReduceFusionWorkspace Mapping MixedCommHandler MoeAlltoAll QuantizationSFLayout "
+        "CudaRTLibrary MNNVLAllReduceFusionWorkspace Mapping MixedCommHandler MoeAlltoAll QuantizationSFLayout ShmBackend "
         "TRTLLMAllReduceFusionWorkspace UlyssesBackendDecision UlyssesBackendError UlyssesCommunicator UlyssesRankTopology "
         "all_gather_matmul allreduce_fusion compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace "
         "create_shared_buffer decide_ulysses_backend decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall "
@@ -121,8 +125,8 @@ MODULES = {
         "trtllm_moe_finalize_allreduce_fusion ulysses_a2a vllm_all_reduce vllm_dispose vllm_init_custom_ar vllm_meta_size "
         "vllm_register_buffer",
     "comm.abstractions": "CommBackend",
-    "comm.allreduce": "MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
-    "comm.comm_backend": "MPIBackend TorchDistBackend",
+    "comm.allreduce": "allreduce_fusion create_allreduce_fusion_workspace MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
+    "comm.comm_backend": "MPIBackend ShmBackend TorchDistBackend",
     "comm.mapping": "Mapping",
     "comm.mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
     "comm.mnnvl": "CommBackend MnnvlConfig MnnvlMemory MpiComm TorchDistBackend",
@@ -131,7 +135,7 @@ MODULES = {
     "comm.nvshmem_allreduce": "NVSHMEMAllReduce",
     "comm.pcie_ipc_ar": "",
     "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo",
-    "comm.trtllm_mnnvl_ar": "",
+    "comm.trtllm_mnnvl_ar": "MNNVLAllreduceFusionStrategy",
     "comm.trtllm_moe_alltoall": "",
     "comm.workspace_base": "AllReduceFusionWorkspace",
     "concat_ops": "",

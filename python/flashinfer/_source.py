@@ -100,6 +100,13 @@ def _noted(op):
     return ""
 
 
+def _argument(field):
+    """The expression that the library is passed."""
+    if field["type"] != "self":
+        return field["name"]
+    return "self._handle" if field["role"] == "self" else f"getattr({field['name']}, '_handle', {field['name']})"
+
+
 def source(op, name, namespace, changed=(), prefix="_native_"):
     """The text of the plain function or method `name`, and of the observed one."""
     native = prefix + op.name.replace(".", "_")
@@ -120,7 +127,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
         shown += ", skip_check=False" if "*" in shown else ", *, skip_check=False"
         dropped = "    kwargs.pop('skip_check', None)\n"
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
-    arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
+    arguments = ", ".join([_argument(f) for f in op.public]
                           + [f"_hidden{i}" for i in range(len(hidden))])
     plain = (f"def {name}({shown}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
              + "".join(_conversion(op, f) for f in op.public) + implied

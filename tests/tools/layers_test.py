@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A folder may include itself and folders of a lower rank; two folders of one rank do not know each other.
-RANKS = {"core": 0, "formats": 1, "op": 2, "jit": 3, "record": 3, "ops": 4, "cases": 5, "replay": 6, "bench": 6, "comm": 6,
+RANKS = {"core": 0, "comm": 1, "formats": 1, "op": 2, "jit": 3, "record": 3, "ops": 4, "cases": 5, "replay": 6, "bench": 6,
          "trace": 7, "ffi": 8, "cli": 8}
 KERNEL_SYSTEM_HEADERS = {"stdint.h", "stddef.h", "math.h", "string.h", "immintrin.h", "arm_neon.h", "cuda_fp16.h", "cuda_bf16.h"}
 KERNEL_CORE_HEADERS = {"flashinfer/core/int_math.h", "flashinfer/core/scalar.h", "flashinfer/core/cuda_launch.h"}

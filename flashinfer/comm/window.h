@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared memory of a group: `bytes` a rank, all mapped by every rank, and a counter a rank with which one says that
+// what it wrote may be read.
+//
+// A collective call is phases of: write to your own memory, publish(), wait(), read the others' memory. Counters only
+// grow, so no value in the memory has a meaning and nothing is reset. A rank that has passed wait(e) knows that all
+// have published e, hence left the reads of phase e - 1: memory that alternates between two halves needs one phase a
+// call.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "flashinfer/comm/group.h"
+
+namespace flashinfer::comm {
+
+/// What a rank does in a phase. All ranks must publish the same; a difference is an error on every rank.
+struct Signature {
+  static constexpr int kNumbers = 8;
+  int64_t number[kNumbers] = {};
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+/// A call as an error names it: "allreduce_fusion(pattern=1, input=[8, 64] bfloat16)".
+using Describe = std::string (*)(const Signature&);
+
+class Window {
+ public:
+  ~Window();  // tells the others that this rank is gone; their mappings stay valid
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  const Group& group() const;
+  int64_t bytes() const;
+  /// The memory of a rank, aligned to a page. Written by that rank alone.
+  std::byte* of(int rank) const;
+  std::byte* own() const { return of(group().rank()); }
+
+  /// Makes what this rank wrote before visible to all; returns the number of the phase. Ranks take part in the same
+  /// phases in the same order; one thread of a rank at a time.
+  uint64_t publish(const Signature& call);
+  /// Returns when every rank has published phase `epoch`. RuntimeError: a rank published another call (`describe` names
+  /// both), died, left, failed, or did not arrive in time. After an error the window stays failed, on all ranks.
+  void wait(uint64_t epoch, Describe describe);
+
+ private:
+  friend class Group;
+  struct State;
+  explicit Window(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flashinfer::comm

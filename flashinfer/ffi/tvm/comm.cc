@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of ranks for the Python package (python/flashinfer/_comm_backends.py): "flashinfer.comm.connect" and its kin.
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/reflection/registry.h>
+#include <tvm/ffi/string.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "flashinfer/comm/group.h"
+#include "flashinfer/ffi/tvm/convert.h"
+
+namespace flashinfer::ffi {
+namespace {
+
+class GroupHandle : public tvm::Object {
+ public:
+  std::shared_ptr<comm::Group> group;
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("flashinfer.comm.Group", GroupHandle, tvm::Object);
+};
+class GroupRef : public tvm::ObjectRef {
+ public:
+  TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(GroupRef, tvm::ObjectRef, GroupHandle);
+};
+
+GroupRef handle_of(std::shared_ptr<comm::Group> group) {
+  auto handle = tvm::make_object<GroupHandle>();
+  handle->group = std::move(group);
+  return GroupRef(std::move(handle));
+}
+comm::Group& group_of(tvm::AnyView v) { return *v.cast<GroupRef>()->group; }
+
+template <class F>
+void set(const char* name, F f) {
+  tvm::Function::SetGlobal(std::string("flashinfer.comm.") + name,
+                           tvm::Function::FromPacked(
+                               [f](tvm::PackedArgs args, tvm::Any* result) { translated([&] { *result = f(args); }); }),
+                           true);
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  tvm::reflection::ObjectDef<GroupHandle>();  // NOLINT(bugprone-unused-raii): its constructor registers the type
+  set("connect", [](tvm::PackedArgs a) -> tvm::Any {  // (name, rank, size)
+    return handle_of(comm::Group::connect(std::string(a[0].cast<tvm::String>()), a[1].cast<int>(), a[2].cast<int>()));
+  });
+  set("exchange", [](tvm::PackedArgs a) -> tvm::Any {  // (group, what, bytes) -> every rank's bytes
+    const auto what = a[1].cast<tvm::String>();
+    const auto bytes = a[2].cast<tvm::Bytes>();
+    tvm::Array<tvm::Any> all;
+    for (const std::string& s : group_of(a[0]).exchange({what.data(), what.size()}, {bytes.data(), bytes.size()}))
+      all.push_back(tvm::Bytes(s));
+    return all;
+  });
+  set("split", [](tvm::PackedArgs a) -> tvm::Any {  // (group, color, key)
+    return handle_of(group_of(a[0]).split(a[1].cast<int>(), a[2].cast<int>()));
+  });
+  set("rank", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).rank()}; });
+  set("size", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).size()}; });
+}
+
+}  // namespace
+}  // namespace flashinfer::ffi

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/comm/op.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/comm/kernels/params.h"
+#include "flashinfer/ops/comm/workspace.h"
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/common/task_scratch.h"
+
+namespace flashinfer {
+namespace ops::comm {
+namespace {
+using A = AllReduceFusion;
+using P = AllReduceFusionPattern;
+using op::Shape;
+
+inline constexpr jit::Kernel kAllReduce{"flashinfer/ops/comm/kernels/cpu/all_reduce.h", "flashinfer::cpu::all_reduce",
+                                        "flashinfer::AllReduceParams"};
+
+// ---- patterns ----
+AllReduceQuant quant_of(const A& a) {
+  switch (P{static_cast<uint8_t>(a.pattern)}) {
+    case P::kArResidualRmsNormFp8Quant:
+    case P::kArResidualRmsNormOutFp8Quant: return AllReduceQuant::kFp8;
+    case P::kArResidualRmsNormFp4Quant:
+    case P::kArResidualRmsNormOutFp4Quant: return AllReduceQuant::kNvfp4;
+    case P::kArResidualRmsNormPerTokenGroupFp8PackedQuant:
+    case P::kArResidualRmsNormOutPerTokenGroupFp8PackedQuant: return AllReduceQuant::kGroupFp8;
+    case P::kArResidualRmsNormDynamicFp8Quant:
+    case P::kArResidualRmsNormOutDynamicFp8Quant: return AllReduceQuant::kDynamicFp8;
+    default: return AllReduceQuant::kNone;
+  }
+}
+bool has_norm(const A& a) { return a.pattern != 0; }
+bool returns_sum(const A& a) { return !has_norm(a); }
+bool quantises(const A& a) { return quant_of(a) != AllReduceQuant::kNone; }
+bool is_fp4(const A& a) { return quant_of(a) == AllReduceQuant::kNvfp4; }
+/// Patterns whose name has "Out", and the one without quantisation.
+bool returns_norm(const A& a) {
+  return a.pattern == 1 || a.pattern == 4 || a.pattern == 5 || a.pattern == 9 || a.pattern == 11;
+}
+bool returns_codes(const A& a) { return quantises(a) && !returns_norm(a); }
+/// Results that the function does not return: written where the caller gives memory for them.
+bool is_never_made(const A&) { return false; }
+
+// ---- shapes ----
+int64_t tokens(const A& a) { return a.input.size(0); }
+int64_t hidden(const A& a) { return a.input.size(1); }
+SfLayout layout_of(const A& a) { return static_cast<SfLayout>(a.layout_code.value_or(0)); }
+Shape codes_shape(const A& a) { return {2, {tokens(a), is_fp4(a) ? hidden(a) / 2 : hidden(a)}}; }
+DType codes_dtype(const A& a) {
+  if (!is_fp4(a)) return DType::kF8E4M3;
+  return a.quant_out && a.quant_out->dtype() == DType::kF4E2M1x2 ? DType::kF4E2M1x2 : DType::kU8;
+}
+/// Words of four exponents.
+int64_t scale_words(const A& a) { return ceil_div(hidden(a) / *a.block_quant_group_size, 4); }
+
+// ---- checks ----
+void check_given(bool given, const char* name, const A& a) {
+  FI_CHECK(given, ValueError, name, " is required for pattern ", a.pattern, ", but is None");
+}
+void check_absent(bool given, const char* name, const char* why) {
+  FI_CHECK(!given, ValueError, name, " is given, but ", why);
+}
+void check_pattern(const A& a) {
+  FI_CHECK(a.pattern >= 0 && a.pattern <= 12, ValueError, "pattern is ", a.pattern, ", but must be in [0, 12]");
+  FI_CHECK(
+      a.pattern != 6 && a.pattern != 7 && a.pattern != 12, NotImplementedError, "pattern ", a.pattern,
+      " (of mixtures of experts) is not implemented: reduce the experts' results, then use pattern 0 to 5 or 8 to 11");
+  constexpr const char* kMoe = "belongs to patterns 6, 7 and 12";
+  check_absent(a.moe_reduction_device_num_experts.has_value(), "moe_reduction_device_num_experts", kMoe);
+  check_absent(a.moe_reduction_scale_input.has_value(), "moe_reduction_scale_input", kMoe);
+  check_absent(a.moe_reduction_active_experts_token_input.has_value(), "moe_reduction_active_experts_token_input",
+               kMoe);
+  check_absent(a.moe_reduction_token_input.has_value(), "moe_reduction_token_input", kMoe);
+  check_absent(a.expanded_idx_to_permuted_idx.has_value(), "expanded_idx_to_permuted_idx", kMoe);
+  check_absent(a.expert_scale_factor.has_value(), "expert_scale_factor", kMoe);
+  check_absent(a.shared_expert_output.has_value(), "shared_expert_output", kMoe);
+}
+void check_norm(const A& a) {
+  check_given(a.residual_in.has_value(), "residual_in", a);
+  check_given(a.rms_gamma.has_value(), "rms_gamma", a);
+  FI_CHECK(a.rms_eps >= 0, ValueError, "rms_eps is ", a.rms_eps, ", but must be at least 0");
+  const DType w = a.rms_gamma->dtype();
+  FI_CHECK(w == a.input.dtype() || w == DType::kF32, ValueError, "rms_gamma.dtype is ", name(w), ", but must be ",
+           name(a.input.dtype()), " (as input) or float32");
+}
+float scale_of(const A& a) {
+  if (!a.scale_factor) return 1;
+  const TensorView* t = a.scale_factor->tensor();
+  if (!t) return static_cast<float>(a.scale_factor->number());
+  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, "scale_factor is ", to_string(*t),
+           ", but must be a number or one float32");
+  return t->data_as<float>()[0];
+}
+void check_scale_bytes(const A& a) {
+  FI_CHECK(!a.layout_code || (*a.layout_code >= 0 && *a.layout_code <= 2), ValueError, "layout_code is ",
+           a.layout_code.value_or(0), ", but must be 0 (128x4), 1 (8x4) or 2 (linear)");
+  FI_CHECK(hidden(a) % 16 == 0, ValueError, "input.shape[1] is ", hidden(a), ", but must be a multiple of 16 for FP4");
+  const int64_t bytes = sf_bytes(layout_of(a), tokens(a), hidden(a) / 16);
+  FI_CHECK(a.scale_out->numel() == bytes && a.scale_out->item_size() == 1, ValueError, "scale_out is ",
+           to_string(*a.scale_out), ", but must have ", bytes, " bytes (layout_code ", a.layout_code.value_or(0), ", ",
+           tokens(a), " rows of ", hidden(a) / 16, " scales)");
+}
+void check_scale_words(const A& a) {
+  const int64_t group = a.block_quant_group_size.value_or(0);
+  FI_CHECK(group > 0 && hidden(a) % group == 0, ValueError, "block_quant_group_size is ", group,
+           ", but must be positive and divide input.shape[1], ", hidden(a));
+  const TensorView& s = *a.scale_out;
+  const int64_t stride = round_up(tokens(a), 4);
+  const bool fits =
+      s.dtype() == DType::kI32 && s.rank() == 2 && s.size(0) == tokens(a) && s.size(1) == scale_words(a) &&
+      (s.numel() <= 1 || ((s.size(0) <= 1 || s.stride(0) == 1) && (s.size(1) <= 1 || s.stride(1) == stride)));
+  FI_CHECK(fits, ValueError, "scale_out is ", to_string(s), ", but must be int32 [", tokens(a), ", ", scale_words(a),
+           "] with strides (1, ", stride, ")");
+}
+void check_quant(const A& a) {
+  if (returns_norm(a)) check_given(a.quant_out.has_value(), "quant_out", a);
+  if (a.quant_out) {
+    const TensorView& q = *a.quant_out;
+    const Shape s = codes_shape(a);
+    FI_CHECK(q.rank() == 2 && q.size(0) == s.size[0] && q.size(1) == s.size[1], ValueError, "quant_out is ",
+             to_string(q), ", but must be [", s.size[0], ", ", s.size[1], "]");
+  }
+  const AllReduceQuant quant = quant_of(a);
+  if (quant != AllReduceQuant::kFp8) check_given(a.scale_out.has_value(), "scale_out", a);
+  if (quant == AllReduceQuant::kFp8 || quant == AllReduceQuant::kNvfp4) {
+    const float scale = scale_of(a);
+    FI_CHECK(std::isnormal(scale) && scale > 0, ValueError, "scale_factor is ", scale,
+             ", but must be a positive number");
+  }
+  if (quant == AllReduceQuant::kNvfp4) check_scale_bytes(a);
+  if (quant == AllReduceQuant::kGroupFp8) check_scale_words(a);
+  if (quant == AllReduceQuant::kDynamicFp8)
+    FI_CHECK(a.scale_out->dtype() == DType::kF32 && a.scale_out->numel() == tokens(a), ValueError, "scale_out is ",
+             to_string(*a.scale_out), ", but must be float32 [", tokens(a), ", 1]");
+}
+const AllReduceState& state_of(const A& a) {
+  FI_CHECK(std::string_view(a.workspace->class_name) == "AllReduceFusionWorkspace", TypeError, "workspace is a ",
+           a.workspace->class_name, ", but must be an AllReduceFusionWorkspace");
+  return a.workspace->as<AllReduceState>();
+}
+bool one_shot_fits(const A& a, const AllReduceMemory& m) { return a.input.nbytes() <= m.input_bytes; }
+bool two_shot_fits(const A& a, const AllReduceState& s) {
+  return tokens(a) > s.world_size &&
+         ceil_div(tokens(a), s.world_size) * hidden(a) * a.input.item_size() <= s.memory->sum_bytes;
+}
+void check_workspace(const A& a) {
+  const AllReduceState& s = state_of(a);
+  FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
+  FI_CHECK(one_shot_fits(a, *s.memory), ValueError, "Workspace validation failed: input is ", to_string(a.input), " (",
+           a.input.nbytes(), " bytes), but the workspace was made for ", s.max_token_num, " tokens of ", s.hidden_dim,
+           " ", name(s.dtype));
+  FI_CHECK(a.use_oneshot.value_or(true) || two_shot_fits(a, s), ValueError,
+           "Workspace validation failed: use_oneshot is False, but ", tokens(a), " tokens cannot be split over ",
+           s.world_size, " ranks in this workspace");
+}
+void validate(const A& a) {
+  check_pattern(a);
+  if (has_norm(a)) check_norm(a);
+  if (quantises(a)) check_quant(a);
+  check_workspace(a);
+}
+
+// ---- the call ----
+flashinfer::comm::Signature signature_of(const A& a, bool one_shot) {
+  return {{a.pattern, tokens(a), hidden(a), static_cast<int64_t>(a.input.dtype()), one_shot, a.fp32_acc}};
+}
+std::string describe(const flashinfer::comm::Signature& s) {
+  const auto& n = s.number;
+  return str("allreduce_fusion(pattern=", n[0], ", input=[", n[1], ", ", n[2], "] ", name(static_cast<DType>(n[3])),
+             n[4] ? ", one shot" : ", two shots", n[5] ? ", fp32_acc)" : ")");
+}
+
+/// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on.
+bool wants_one_shot(const A& a, const AllReduceState& s) {
+  if (a.use_oneshot) return *a.use_oneshot;
+  return s.world_size < 4 || a.input.nbytes() < 256 * 1024 || !two_shot_fits(a, s);
+}
+
+AllReduceConfig config_of(const A& a) {
+  return {.dtype = a.input.dtype(),
+          .weight = a.rms_gamma ? a.rms_gamma->dtype() : a.input.dtype(),
+          .fp32_acc = a.fp32_acc,
+          .norm = has_norm(a),
+          .quant = quant_of(a)};
+}
+AllReduceConfig sum_config(const A& a) {
+  return {a.input.dtype(), a.input.dtype(), a.fp32_acc, 0, AllReduceQuant::kNone};
+}
+void* data_or_null(const std::optional<TensorView>& t) { return t ? t->data() : nullptr; }
+
+AllReduceParams params_of(const A& a) {
+  AllReduceParams p{};
+  p.rows = tokens(a), p.d = hidden(a);
+  p.out = returns_sum(a) ? a.output->data() : nullptr;
+  if (has_norm(a)) {
+    p.residual_in = a.residual_in->data(), p.gamma = a.rms_gamma->data();
+    p.residual_out = data_or_null(a.residual_out);
+    p.norm_out = returns_norm(a) ? a.norm_out->data() : nullptr;
+    p.eps = static_cast<float>(a.rms_eps), p.weight_bias = static_cast<float>(a.weight_bias);
+  }
+  if (quantises(a)) {
+    p.quant_out = a.quant_out->data(), p.scale_out = data_or_null(a.scale_out);
+    p.scale = scale_of(a), p.layout = layout_of(a), p.group = a.block_quant_group_size.value_or(0);
+    p.scale_stride = round_up(p.rows, 4), p.padded_rows = sf_padded_rows(p.layout, p.rows);
+  }
+  return p;
+}
+
+/// `from` to `to` with the threads of the context.
+void copy(const void* from, std::byte* to, int64_t bytes) {
+  const int64_t tasks = ceil_div(bytes, kMaxTaskBytes);
+  const auto task = [&](int64_t i) {
+    const int64_t at = i * kMaxTaskBytes, n = std::min(kMaxTaskBytes, bytes - at);
+    std::memcpy(to + at, static_cast<const std::byte*>(from) + at, static_cast<size_t>(n));
+  };
+  if (tasks == 1) return task(0);
+  if (tasks > 1) parallel_for(tasks, task);
+}
+/// Bytes that a row of a call reads and writes.
+int64_t row_bytes(const A& a, int ranks) { return (ranks + (has_norm(a) ? 3 : 1)) * hidden(a) * a.input.item_size(); }
+
+void run_rows(jit::CpuFn fn, AllReduceParams p, int64_t bytes, int64_t item) {
+  const int64_t rows = std::max(p.rows, p.padded_rows);
+  p.rows_per_task = rows_per_task(rows, bytes);
+  ops::run_rows_with_scratch(fn, p, rows, p.rows_per_task, ceil_div(2 * p.d * item, 4));
+}
+
+/// The sums of this rank's rows to its memory, then `p` for all rows of these sums.
+void two_shots(jit::CpuFn sum, const A& a, const AllReduceState& s, AllReduceParams& p) {
+  AllReduceMemory& m = *s.memory;
+  const int64_t item = a.input.item_size(), block = ceil_div(p.rows, s.world_size), first = s.rank * block;
+  AllReduceParams own{};
+  own.rows = std::clamp<int64_t>(p.rows - first, 0, block), own.d = p.d, own.ranks = static_cast<int>(s.world_size);
+  for (int r = 0; r < own.ranks; ++r) own.source[r] = m.window->of(r) + m.input_offset() + first * p.d * item;
+  own.out = m.window->own() + m.sum_offset();
+  run_rows(sum, own, (own.ranks + 1) * p.d * item, item);
+  m.window->wait(m.window->publish(signature_of(a, false)), describe);
+  for (int r = 0; r < own.ranks; ++r) p.source[r] = m.window->of(r) + m.sum_offset();
+  p.ranks = 1, p.block_rows = block;
+}
+
+void launch(jit::CpuFn fn, jit::CpuFn sum, const A& a) {
+  const AllReduceState& s = state_of(a);
+  AllReduceMemory& m = *s.memory;
+  const bool one_shot = wants_one_shot(a, s);
+  copy(a.input.data(), m.window->own() + m.input_offset(), a.input.nbytes());
+  m.window->wait(m.window->publish(signature_of(a, one_shot)), describe);
+  AllReduceParams p = params_of(a);
+  p.ranks = static_cast<int>(s.world_size);
+  for (int r = 0; r < p.ranks; ++r) p.source[r] = m.window->of(r) + m.input_offset();
+  if (!one_shot) two_shots(sum, a, s, p);
+  run_rows(fn, p, row_bytes(a, p.ranks), a.input.item_size());
+  ++m.calls;
+}
+op::Prepared prepare(const A& a) {
+  const jit::Loaded& kernel = jit::cpu_kernel<kAllReduce>(config_of(a));
+  if (!kernel.fn) return op::Unsupported{kernel.why_not};
+  const jit::Loaded& sum = jit::cpu_kernel<kAllReduce>(sum_config(a));
+  if (!sum.fn) return op::Unsupported{sum.why_not};
+  return [fn = kernel.fn, sum = sum.fn, &a] { launch(fn, sum, a); };
+}
+
+op::Cost cost(const A& a) {
+  const double n = static_cast<double>(a.input.numel()), w = static_cast<double>(state_of(a).world_size);
+  return {.bytes = static_cast<double>(tokens(a) * row_bytes(a, static_cast<int>(w))) + n, .flops = n * (w + 6)};
+}
+
+constexpr const char* kPatterns =
+    "AllReduceFusionPattern: "
+    "kAllReduce=0|kARResidualRMSNorm=1|kARResidualRMSNormFP8Quant=2|kARResidualRMSNormFP4Quant=3"
+    "|kARResidualRMSNormOutFP8Quant=4|kARResidualRMSNormOutFP4Quant=5|kMoEReductionARResidualRMSNorm=6"
+    "|kMoEFinalizeARResidualRMSNorm=7|kARResidualRMSNormPerTokenGroupFP8PackedQuant=8"
+    "|kARResidualRMSNormOutPerTokenGroupFP8PackedQuant=9|kARResidualRMSNormDynamicFP8Quant=10"
+    "|kARResidualRMSNormOutDynamicFP8Quant=11|kMoEFinalizeARResidualRMSNormFP8Quant=12";
+constexpr op::Field fields[] = {
+    op::in<&A::input>("input", "t d", op::floats, op::contiguous),
+    op::attr<&A::workspace>("workspace", op::required),
+    op::attr<&A::pattern>("pattern", op::required),
+    op::attr<&A::launch_with_pdl>("launch_with_pdl"),
+    op::attr<&A::trigger_completion_at_end>("trigger_completion_at_end"),
+    op::out<&A::output>("output", "t d", op::same_as("input"), op::contiguous, op::may_alias("input"),
+                        op::when<returns_sum>),
+    op::out<&A::residual_out>("residual_out", "t d", op::same_as("input"), op::contiguous, op::may_alias("residual_in"),
+                              op::when<is_never_made>, op::not_returned),
+    op::out<&A::norm_out>("norm_out", "t d", op::same_as("input"), op::contiguous, op::may_alias("input"),
+                          op::when<returns_norm>),
+    op::out<&A::quant_out>("quant_out", nullptr, op::shape<codes_shape>, op::dtype<codes_dtype>, op::contiguous,
+                           op::when<returns_codes>),
+    op::out<&A::scale_out>("scale_out", nullptr, op::any_layout, op::when<is_never_made>, op::not_returned),
+    op::in<&A::residual_in>("residual_in", "t d", op::same_as("input"), op::contiguous),
+    op::in<&A::rms_gamma>("rms_gamma", "d", op::floats, op::contiguous),
+    op::attr<&A::rms_eps>("rms_eps"),
+    op::in<&A::scale_factor>("scale_factor", nullptr),
+    op::attr<&A::layout_code>("layout_code"),
+    op::attr<&A::use_oneshot>("use_oneshot"),
+    op::attr<&A::fp32_acc>("fp32_acc"),
+    op::in<&A::moe_reduction_device_num_experts>("moe_reduction_device_num_experts", nullptr),
+    op::in<&A::moe_reduction_scale_input>("moe_reduction_scale_input", nullptr),
+    op::in<&A::moe_reduction_active_experts_token_input>("moe_reduction_active_experts_token_input", nullptr),
+    op::in<&A::moe_reduction_token_input>("moe_reduction_token_input", nullptr),
+    op::in<&A::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr),
+    op::in<&A::expert_scale_factor>("expert_scale_factor", nullptr),
+    op::in<&A::shared_expert_output>("shared_expert_output", nullptr),
+    op::attr<&A::block_quant_group_size>("block_quant_group_size"),
+    op::attr<&A::weight_bias>("weight_bias"),
+    op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
+};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost>(
+    "allreduce_fusion", "flashinfer.comm",
+    "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,
+    candidates, nullptr));
+
+constexpr const op::Op* kOps[] = {&workspace_init_op, &workspace_destroy_op, &fusion_op};
+}  // namespace
+extern const std::span<const op::Op* const> all;
+constinit const std::span<const op::Op* const> all = kOps;
+}  // namespace ops::comm
+
+Tensor allreduce_fusion(const AllReduceFusion& args) { return op::call(ops::comm::fusion_op, args); }
+
+}  // namespace flashinfer

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of a group of ranks (comm/group.h): all-reduce with what follows it in a transformer layer.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "flashinfer/comm/group.h"
+#include "flashinfer/op/call.h"
+
+namespace flashinfer {
+
+struct AllReduceFusionWorkspaceInit {
+  op::Object* self = nullptr;
+  std::string group{};  // its name; all ranks give the same
+  int64_t rank = 0, world_size = 1;
+  int64_t max_token_num = 1, hidden_dim = 1;  // the largest input, as [max_token_num, hidden_dim]
+  DType dtype = DType::kF16;                  // f16|bf16|f32
+  std::string backend = "shm";                // what carries the data: shared memory
+};
+/// Memory of a group's all-reduces. The constructor is collective: it returns when all ranks have called it with the
+/// same sizes. ValueError: sizes or dtypes that are not possible; RuntimeError: as comm::Group::connect.
+class AllReduceFusionWorkspace {
+ public:
+  explicit AllReduceFusionWorkspace(AllReduceFusionWorkspaceInit args);
+  /// Gives the memory back; later calls with this workspace are errors, on the other ranks too.
+  void destroy();
+  operator op::Object*() { return &self_; }
+
+ private:
+  op::Object self_;
+};
+
+/// Which of the results a call wants. The numbers are FlashInfer's; 6, 7 and 12 (of mixtures of experts) are not there.
+enum class AllReduceFusionPattern : uint8_t {
+  kAllReduce = 0,
+  kArResidualRmsNorm = 1,
+  kArResidualRmsNormFp8Quant = 2,
+  kArResidualRmsNormFp4Quant = 3,
+  kArResidualRmsNormOutFp8Quant = 4,
+  kArResidualRmsNormOutFp4Quant = 5,
+  kArResidualRmsNormPerTokenGroupFp8PackedQuant = 8,
+  kArResidualRmsNormOutPerTokenGroupFp8PackedQuant = 9,
+  kArResidualRmsNormDynamicFp8Quant = 10,
+  kArResidualRmsNormOutDynamicFp8Quant = 11,
+};
+
+struct AllReduceFusion {
+  TensorView input;  // [tokens, hidden] f16|bf16|f32, as on every rank
+  op::Object* workspace = nullptr;
+  int64_t pattern = 0;
+  bool launch_with_pdl = false, trigger_completion_at_end = true;  // CUDA only
+  std::optional<TensorView> output{};                              // pattern 0: [tokens, hidden] the sum
+  std::optional<TensorView> residual_out{};                        // others: h; not stored when absent
+  std::optional<TensorView> norm_out{};                            // 1, 4, 5, 9, 11: n
+  std::optional<TensorView>
+      quant_out{};  // e4m3 [tokens, hidden], or e2m1 [tokens, hidden / 2] (u8 or float4_e2m1fn_x2)
+  std::optional<TensorView> scale_out{};    // see below
+  std::optional<TensorView> residual_in{};  // [tokens, hidden], the same on every rank
+  std::optional<TensorView> rms_gamma{};    // [hidden], dtype of input or f32
+  double rms_eps = 1e-6;
+  std::optional<op::ScalarOrTensor> scale_factor{};  // of FP8 and FP4: a number or one f32; absent: 1
+  std::optional<int64_t> layout_code{};              // of FP4's scales: 0 128x4 (default), 1 8x4, 2 linear
+  std::optional<bool> use_oneshot{};                 // absent: by size. The bits are the same
+  bool fp32_acc = false;
+  // Patterns 6, 7 and 12 alone: an error when given.
+  std::optional<TensorView> moe_reduction_device_num_experts{}, moe_reduction_scale_input{},
+      moe_reduction_active_experts_token_input{}, moe_reduction_token_input{}, expanded_idx_to_permuted_idx{},
+      expert_scale_factor{}, shared_expert_output{};
+  std::optional<int64_t> block_quant_group_size{};  // patterns 8 and 9: divides hidden
+  double weight_bias = 0;
+  std::string moe_finalize_backend = "trtllm";
+};
+/// sum = the inputs of all ranks in their order, in the dtype of input, rounded after each rank (fp32_acc: once); zeros
+///   are +0. Every rank gets the same bits.
+/// h = round(sum + residual_in); n = round(h / sqrt(mean(h^2) + rms_eps) * (weight_bias + rms_gamma))
+/// FP8 (2, 4): quant_out = e4m3(n / scale_factor), saturating.
+/// FP4 (3, 5): NVFP4 of n with the global scale scale_factor; scale_out: bytes of the scales in layout_code's layout.
+/// Group FP8 (8, 9): for each block_quant_group_size columns y = max(amax / 448, 1e-10) raised to a power of two;
+///   quant_out = e4m3(n / y); scale_out: int32 [tokens, ceil(hidden / group / 4)] with strides (1, tokens rounded up to
+///   4), byte g % 4 of word [t, g / 4] the biased exponent of y.
+/// Dynamic FP8 (10, 11): s = max(amax / 448, 1 / (512 * 448)); scale_out = s, f32 [tokens, 1]; quant_out = e4m3(n / s).
+/// Returns the sum (0), n (1, 4, 5, 9, 11) or the codes (2, 3, 8, 10). Every rank calls it with the same shapes, dtypes
+/// and pattern. ValueError: arguments that do not fit together or into the workspace; RuntimeError: a rank that calls
+/// something else, died or does not arrive in time.
+Tensor allreduce_fusion(const AllReduceFusion& args);
+
+}  // namespace flashinfer

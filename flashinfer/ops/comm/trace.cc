@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives have no trace definitions: one rank's tensors do not say what the call computes.
+#include "flashinfer/op/trace.h"
+
+namespace flashinfer::ops::comm {
+namespace {
+constexpr op::TraceEntry kTraces[] = {
+    {.op = "AllReduceFusionWorkspace.__init__", .op_type = nullptr},
+    {.op = "AllReduceFusionWorkspace.destroy", .op_type = nullptr},
+    {.op = "allreduce_fusion", .op_type = nullptr},
+};
+}  // namespace
+extern const std::span<const op::TraceEntry> traces;
+constinit const std::span<const op::TraceEntry> traces = kTraces;
+}  // namespace flashinfer::ops::comm

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workspaces of `flashinfer.comm.allreduce_fusion`, and the names of its arguments. docs/comm.md."""
+import enum
+import os
+import sys
+import uuid
+import warnings
+
+from . import _make
+from ._comm_backends import resolved
+
+_Workspace = _make.package.exports["AllReduceFusionWorkspace"]
+
+
+class AllReduceFusionPattern:
+    """What follows the sum (`pattern` of allreduce_fusion)."""
+
+    kAllReduce = 0
+    kARResidualRMSNorm = 1
+    kARResidualRMSNormFP8Quant = 2
+    kARResidualRMSNormFP4Quant = 3
+    kARResidualRMSNormOutFP8Quant = 4
+    kARResidualRMSNormOutFP4Quant = 5
+    kMoEReductionARResidualRMSNorm = 6
+    kMoEFinalizeARResidualRMSNorm = 7
+    kARResidualRMSNormPerTokenGroupFP8PackedQuant = 8
+    kARResidualRMSNormOutPerTokenGroupFP8PackedQuant = 9
+    kARResidualRMSNormDynamicFP8Quant = 10
+    kARResidualRMSNormOutDynamicFP8Quant = 11
+    kMoEFinalizeARResidualRMSNormFP8Quant = 12
+
+
+class QuantizationSFLayout:
+    """Layout of FP4 scales (`layout_code` of allreduce_fusion)."""
+
+    SWIZZLED_128x4 = 0
+    SWIZZLED_8x4 = 1
+    LINEAR = 2
+
+
+class MNNVLAllreduceFusionStrategy(enum.Enum):
+    """Whether each rank sums all rows (ONESHOT) or its part of them (TWOSHOT)."""
+
+    ONESHOT = 0
+    TWOSHOT = 1
+    AUTO = 99
+
+    @staticmethod
+    def select_strategy(tp_size, num_tokens, hidden_dim, dtype):
+        one = MNNVLAllreduceFusionStrategy.ONESHOT
+        return one if num_tokens * hidden_dim * tp_size * dtype.itemsize <= 1 << 20 else MNNVLAllreduceFusionStrategy.TWOSHOT
+
+
+def compute_fp4_swizzled_layout_sf_size(total_row, total_column):
+    """Bytes of scales in the 128x4 layout: rows rounded up to 128 times columns rounded up to 4."""
+    return (total_row + 127) // 128 * 128 * ((total_column + 3) // 4 * 4)
+
+
+def _machine():
+    """What two processes have in common when they can share memory: the running kernel, and the user."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip(), os.getuid()
+
+
+def _agree(backend, problem, what):
+    """Raises on every rank if any rank has a problem (None: it has none): a rank that raised alone would leave the others waiting."""
+    problems = backend.allgather((problem, _machine()))
+    for rank, (text, machine) in enumerate(problems):
+        if text is not None:
+            raise ValueError(f"{what}: rank {rank}: {text}")
+        if machine != problems[0][1]:
+            raise ValueError(f"{what}: rank {rank} is on another machine or of another user than rank 0: only shared memory is implemented")
+
+
+class AllReduceFusionWorkspace(_Workspace):
+    """Memory that the ranks of a group share for all-reduces. Making one is collective; `destroy()` when it is no longer used."""
+
+    _alive = False
+
+    def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="shm"):
+        comm = resolved(comm_backend, group)
+        size, own = comm.Get_size(), comm.Get_rank()
+        problem = None
+        if (world_size, rank) != (size, own):
+            problem = f"world_size is {world_size} and rank {rank}, but the communicator says {size} and {own}"
+        elif min(max_token_num, hidden_dim) < 1:
+            problem = f"max_token_num is {max_token_num} and hidden_dim {hidden_dim}, but both must be at least 1"
+        _agree(comm, problem, type(self).__name__)
+        name = comm.bcast(uuid.uuid4().hex if own == 0 else None, 0)
+        super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend)
+        self.world_size, self.rank, self._comm = size, own, comm
+        self._capacity, self._rows = max_token_num * hidden_dim * dtype.itemsize, (max_token_num + size - 1) // size * hidden_dim * dtype.itemsize
+        self._alive = True
+
+    @property
+    def backend(self):
+        """The name that create_allreduce_fusion_workspace chose."""
+        return self._name
+
+    _name = "trtllm"
+
+    def is_buffer_size_sufficient(self, tp_size, num_tokens, hidden_dim, dtype, use_oneshot=None):
+        """Whether allreduce_fusion takes an input of that shape with this workspace."""
+        if tp_size != self.world_size or num_tokens * hidden_dim * dtype.itemsize > self._capacity:
+            return False
+        rows = (num_tokens + tp_size - 1) // tp_size
+        return use_oneshot is not False or (num_tokens > tp_size and rows * hidden_dim * dtype.itemsize <= self._rows)
+
+    def checkpoint_prepare(self):
+        """Waits for all ranks. Shared memory does not survive a checkpoint of the process; checkpoint_restore makes it anew."""
+        self._comm.barrier()
+
+    def checkpoint_restore(self, comm_backend):
+        """Connects the ranks again, after their processes were restored."""
+        raise NotImplementedError("checkpoint_restore: make a new workspace in the restored processes")
+
+    def destroy(self):
+        """Gives the memory back; calling it again does nothing."""
+        if self._alive:
+            self._alive = False
+            super().destroy()
+
+    def __del__(self):
+        if self._alive and sys is not None and not sys.is_finalizing():
+            warnings.warn(f"{type(self).__name__} was not destroyed: call destroy()", ResourceWarning, source=self)
+
+
+class TRTLLMAllReduceFusionWorkspace(AllReduceFusionWorkspace):
+    """The workspace of backend "trtllm"; on CPU tensors both back ends are the same."""
+
+    def __init__(self, tp_size, tp_rank, max_token_num, hidden_dim, dtype=None, comm_backend=None, group=None):
+        import torch
+
+        super().__init__(tp_size, tp_rank, max_token_num, hidden_dim, torch.float16 if dtype is None else dtype, comm_backend, group)
+
+
+class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
+    """The workspace of backend "mnnvl"; on CPU tensors both back ends are the same."""
+
+    _name = "mnnvl"
+
+    def __init__(self, mapping, max_num_tokens=None, hidden_dim=None, dtype=None, buffer_size_in_bytes=None, comm_backend=None):
+        import torch
+
+        dtype = torch.float16 if dtype is None else dtype
+        if buffer_size_in_bytes is not None:  # holds an input of every rank
+            max_num_tokens, hidden_dim = 1, max(1, buffer_size_in_bytes // (mapping.tp_size * dtype.itemsize))
+        elif max_num_tokens is None or hidden_dim is None:
+            raise ValueError("MNNVLAllReduceFusionWorkspace: max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given")
+        super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend)
+
+    @staticmethod
+    def get_required_buffer_size_bytes(tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
+        """Bytes as FlashInfer counts them: one shot tokens * hidden * ranks elements, two shots 2 * ceil(tokens / ranks) * ranks * hidden."""
+        if strategy == MNNVLAllreduceFusionStrategy.AUTO:
+            strategy = MNNVLAllreduceFusionStrategy.select_strategy(tp_size, num_tokens, hidden_dim, dtype)
+        if strategy == MNNVLAllreduceFusionStrategy.ONESHOT:
+            return num_tokens * hidden_dim * tp_size * dtype.itemsize
+        return 2 * ((num_tokens + tp_size - 1) // tp_size) * tp_size * hidden_dim * dtype.itemsize
+
+
+_CUTEDSL = ("top_k", "rms_eps", "weight_bias", "routed_scaling_factor", "include_shared_expert", "add_residual", "write_residual_output",
+            "apply_rms_norm", "output_dtype", "dynamic_fp8", "write_norm_output", "config")
+
+
+def create_allreduce_fusion_workspace(
+        backend="auto", world_size=None, rank=None, max_token_num=None, hidden_dim=None, dtype=None, gpus_per_node=None, comm_backend=None,
+        force_oneshot_support=False, group=None, *, top_k=None, rms_eps=None, weight_bias=None, routed_scaling_factor=None,
+        include_shared_expert=None, add_residual=None, write_residual_output=None, apply_rms_norm=None, output_dtype=None, dynamic_fp8=None,
+        write_norm_output=None, config=None):
+    """A workspace for inputs of up to [max_token_num, hidden_dim] elements of `dtype`, on every rank of the group. Collective.
+
+    Raises:
+        RuntimeError: an unknown back end
+        ValueError: options of "mnnvl-cutedsl", which needs a GPU; sizes that are missing or not possible, on any rank
+    """
+    given = locals()
+    if backend not in ("auto", "trtllm", "mnnvl", "mnnvl-cutedsl"):
+        raise RuntimeError(f"Unknown backend: {backend}")
+    if backend == "mnnvl-cutedsl":
+        raise ValueError("No suitable backend found. mnnvl-cutedsl needs a GPU of sm_100; on the CPU use backend='auto'")
+    if named := [name for name in _CUTEDSL if given[name] is not None]:
+        raise ValueError(f"Only backend='mnnvl-cutedsl' accepts: {', '.join(named)}")
+    if missing := [name for name in ("world_size", "rank", "max_token_num", "hidden_dim", "dtype") if given[name] is None]:
+        raise ValueError(f"create_allreduce_fusion_workspace: {', '.join(missing)} must be given")
+    if backend == "mnnvl":
+        from ._mapping import Mapping
+
+        mapping = Mapping(world_size=world_size, rank=rank, gpus_per_node=gpus_per_node or world_size, tp_size=world_size)
+        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=resolved(comm_backend, group))
+    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, group)

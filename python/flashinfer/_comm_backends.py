@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the ranks of a group find each other: `flashinfer.comm`'s back ends for small messages between processes."""
+import pickle
+import sys
+
+from . import _native
+
+
+class CommBackend:
+    """What a communicator must have; a class of the program's own with these methods will do.
+
+    Get_rank() and Get_size(); allgather(obj) -> tuple of every rank's object; bcast(obj, root) -> the root's object; barrier();
+    Split(color, key) -> the communicator of the ranks of one color, in the order of (key, rank). All are collective.
+    """
+
+    def Get_rank(self):
+        raise NotImplementedError
+
+    def Get_size(self):
+        raise NotImplementedError
+
+    def allgather(self, data):
+        raise NotImplementedError
+
+    def bcast(self, data, root):
+        raise NotImplementedError
+
+    def barrier(self):
+        raise NotImplementedError
+
+    def Split(self, color, key):
+        raise NotImplementedError
+
+
+class ShmBackend(CommBackend):
+    """Processes (or threads) of one machine and user, which give the same `name` (docs/comm.md).
+
+    Raises:
+        ValueError: a name that is empty or too long, a size outside [1, 64], a rank outside [0, size)
+        RuntimeError: a rank does not arrive within FLASHINFER_COMM_TIMEOUT_S seconds, dies, or calls something else
+    """
+
+    def __init__(self, name, rank, size, _group=None):
+        self._group = _native.function("comm.connect")(name, rank, size) if _group is None else _group
+
+    def _exchange(self, what, data):
+        return [pickle.loads(bytes(b)) for b in _native.function("comm.exchange")(self._group, what, pickle.dumps(data))]
+
+    def Get_rank(self):
+        return _native.function("comm.rank")(self._group)
+
+    def Get_size(self):
+        return _native.function("comm.size")(self._group)
+
+    def allgather(self, data):
+        return tuple(self._exchange("allgather", data))
+
+    def bcast(self, data, root):
+        return self._exchange(f"bcast(root={root})", data if self.Get_rank() == root else None)[root]
+
+    def barrier(self):
+        self._exchange("barrier", None)
+
+    def Split(self, color, key):
+        return ShmBackend(None, None, None, _group=_native.function("comm.split")(self._group, color, key))
+
+
+class TorchDistBackend(CommBackend):
+    """torch.distributed's ranks: those of `group`, by default all.
+
+    Raises:
+        RuntimeError: torch.distributed is not initialised
+    """
+
+    def __init__(self, group=None):
+        import torch.distributed as dist
+
+        if not (dist.is_available() and dist.is_initialized()):
+            raise RuntimeError("TorchDistBackend: torch.distributed is not initialized; call torch.distributed.init_process_group() first")
+        self._dist, self._group = dist, group
+
+    def Get_rank(self):
+        return self._dist.get_rank(self._group)
+
+    def Get_size(self):
+        return self._dist.get_world_size(self._group)
+
+    def allgather(self, data):
+        gathered = [None] * self.Get_size()
+        self._dist.all_gather_object(gathered, data, group=self._group)
+        return tuple(gathered)
+
+    def bcast(self, data, root):
+        """`root` is a rank inside the group."""
+        box = [data]
+        source = root if self._group is None else self._dist.get_global_rank(self._group, root)
+        self._dist.broadcast_object_list(box, src=source, group=self._group)
+        return box[0]
+
+    def barrier(self):
+        self._dist.barrier(group=self._group)
+
+    def Split(self, color, key):
+        choices = self.allgather((color, key, self._dist.get_rank()))
+        mine = None
+        for c in sorted({c for c, _, _ in choices}):  # every rank makes every group, in one order
+            members = [rank for _, _, rank in sorted((k, i, rank) for i, (cc, k, rank) in enumerate(choices) if cc == c)]
+            made = self._dist.new_group(members, sort_ranks=False) if _sorts(self._dist) else self._dist.new_group(members)
+            if c == color:
+                mine = TorchDistBackend(made)
+        return mine
+
+
+def _sorts(dist):
+    import inspect
+
+    return "sort_ranks" in inspect.signature(dist.new_group).parameters
+
+
+class MpiComm:
+    """The MPI communicator that MPIBackend uses: MPI.COMM_WORLD of mpi4py, or what `set_mpi_comm` gave."""
+
+    _comm = None
+
+    @classmethod
+    def set_mpi_comm(cls, new_comm):
+        cls._comm = new_comm
+
+    @classmethod
+    def get(cls):
+        if cls._comm is None:
+            from mpi4py import MPI
+
+            cls._comm = MPI.COMM_WORLD
+        return cls._comm
+
+
+class MPIBackend(CommBackend):
+    """MPI's ranks, by mpi4py.
+
+    Raises:
+        ImportError: mpi4py is not installed and `MpiComm.set_mpi_comm` gave no communicator
+    """
+
+    def __init__(self, _comm=None):
+        self._comm = MpiComm.get() if _comm is None else _comm
+
+    def Get_rank(self):
+        return self._comm.Get_rank()
+
+    def Get_size(self):
+        return self._comm.Get_size()
+
+    def allgather(self, data):
+        return tuple(self._comm.allgather(data))
+
+    def bcast(self, data, root):
+        return self._comm.bcast(data, root)
+
+    def barrier(self):
+        self._comm.Barrier()
+
+    def Split(self, color, key):
+        return MPIBackend(self._comm.Split(color, key))
+
+
+class SingleBackend(CommBackend):
+    """One rank."""
+
+    def Get_rank(self):
+        return 0
+
+    def Get_size(self):
+        return 1
+
+    def allgather(self, data):
+        return (data,)
+
+    def bcast(self, data, root):
+        return data
+
+    def barrier(self):
+        pass
+
+    def Split(self, color, key):
+        return self
+
+
+def resolved(comm_backend=None, group=None):
+    """The given back end, else torch.distributed if it is initialised, else MPI if the program uses mpi4py, else one rank."""
+    if comm_backend is not None:
+        return comm_backend
+    dist = sys.modules.get("torch.distributed")
+    if group is not None or dist is not None and dist.is_available() and dist.is_initialized():
+        return TorchDistBackend(group)
+    return MPIBackend() if "mpi4py.MPI" in sys.modules else SingleBackend()

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flashinfer.comm between processes: back ends, workspaces, allreduce_fusion."""
+import inspect
+import multiprocessing
+import os
+import subprocess
+import sys
+import traceback
+import uuid
+import warnings
+
+import pytest
+import torch
+
+import flashinfer
+import flashinfer.comm as comm
+
+RANKS = 2
+TOKENS, HIDDEN = 5, 64
+
+
+def inputs(rank, dtype=torch.bfloat16):
+    return torch.randn(TOKENS, HIDDEN, generator=torch.Generator().manual_seed(rank)).to(dtype)
+
+
+def summed(dtype=torch.bfloat16):
+    total = inputs(0, dtype).float()
+    for r in range(1, RANKS):
+        total = (total + inputs(r, dtype).float()).to(dtype).float()
+    return total.to(dtype)
+
+
+# ---- what each rank checks; `backend` is a ShmBackend of all ranks ----
+def check_backend(backend, rank):
+    assert (backend.Get_rank(), backend.Get_size()) == (rank, RANKS)
+    assert backend.allgather({"rank": rank}) == tuple({"rank": r} for r in range(RANKS))
+    assert backend.bcast([rank], 1) == [1]
+    backend.barrier()
+    part = backend.Split(0, -rank)
+    assert part.allgather(rank) == tuple(reversed(range(RANKS)))
+    assert backend.Split(rank, 0).Get_size() == 1
+
+
+def check_allreduce(backend, rank):
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        workspace = comm.create_allreduce_fusion_workspace(world_size=RANKS, rank=rank, max_token_num=TOKENS, hidden_dim=HIDDEN, dtype=dtype,
+                                                           comm_backend=backend)
+        assert isinstance(workspace, comm.TRTLLMAllReduceFusionWorkspace) and isinstance(workspace, comm.AllReduceFusionWorkspace)
+        assert (workspace.backend, workspace.world_size, workspace.rank) == ("trtllm", RANKS, rank)
+        x = inputs(rank, dtype)
+        assert torch.equal(comm.allreduce_fusion(x, workspace, 0), summed(dtype))
+        out = torch.empty_like(x)
+        result = comm.allreduce_fusion(input=x, workspace=workspace, pattern=comm.AllReduceFusionPattern.kAllReduce, output=out, use_oneshot=True)
+        assert result is out and torch.equal(out, summed(dtype))
+        workspace.destroy()
+        workspace.destroy()
+
+
+def check_fused(backend, rank):
+    with_mnnvl = comm.create_allreduce_fusion_workspace("mnnvl", RANKS, rank, TOKENS, HIDDEN, torch.bfloat16, comm_backend=backend)
+    residual, gamma = inputs(9), inputs(8)[0].contiguous()
+    h = torch.empty_like(residual)
+    n = comm.allreduce_fusion(inputs(rank), with_mnnvl, 1, residual_in=residual, rms_gamma=gamma, residual_out=h, rms_eps=1e-5)
+    want = (summed().float() + residual.float()).bfloat16()
+    assert torch.equal(h, want)
+    scale = torch.rsqrt(want.double().square().mean(-1, keepdim=True) + 1e-5)
+    torch.testing.assert_close(n.double(), want.double() * scale * gamma.double(), rtol=1 / 128, atol=0)
+    codes = torch.empty(TOKENS, HIDDEN, dtype=torch.float8_e4m3fn)
+    out = torch.empty_like(n)
+    args = dict(residual_in=residual, rms_gamma=gamma, rms_eps=1e-5, scale_factor=0.5)
+    assert comm.allreduce_fusion(inputs(rank), with_mnnvl, 4, norm_out=out, quant_out=codes, **args) is out
+    assert torch.equal(out, n)
+    assert torch.equal(codes.float(), (n.float() / 0.5).clamp(-448, 448).to(torch.float8_e4m3fn).float())
+    fresh = comm.allreduce_fusion(inputs(rank), with_mnnvl, 2, **args)
+    assert torch.equal(fresh.view(torch.uint8), codes.view(torch.uint8))
+    with_mnnvl.destroy()
+
+
+def check_errors(backend, rank):
+    # The rank that is wrong and the ones that are right all raise.
+    with pytest.raises(ValueError, match="rank 1: world_size is 2 and rank 0, but the communicator says 2 and 1"):
+        comm.create_allreduce_fusion_workspace("trtllm", RANKS, 0, TOKENS, HIDDEN, torch.float16, comm_backend=backend)
+    with pytest.raises(ValueError, match="max_token_num is 0"):
+        comm.create_allreduce_fusion_workspace("trtllm", RANKS, rank, 0, HIDDEN, torch.float16, comm_backend=backend)
+    workspace = comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, TOKENS, HIDDEN, torch.bfloat16, backend)
+    with pytest.raises(ValueError, match="Workspace validation failed"):
+        comm.allreduce_fusion(inputs(rank).repeat(2, 1), workspace, 0)
+    with pytest.raises(ValueError, match="contiguous"):
+        comm.allreduce_fusion(inputs(rank).t(), workspace, 0)
+    with pytest.raises(RuntimeError, match="calls allreduce_fusion"):
+        comm.allreduce_fusion(inputs(rank)[:rank + 1], workspace, 0)
+    workspace.destroy()
+
+
+def run_rank(name, rank, queue):
+    try:
+        backend = comm.ShmBackend(name, rank, RANKS)
+        for check in CHECKS:
+            globals()[check](backend, rank)
+            queue.put((rank, check, None))
+    except BaseException:
+        queue.put((rank, check, traceback.format_exc()))
+
+
+CHECKS = [name for name in list(globals()) if name.startswith("check_")]
+
+
+@pytest.fixture(scope="module")
+def reports():
+    context = multiprocessing.get_context("spawn")
+    queue, name = context.Queue(), uuid.uuid4().hex
+    ranks = [context.Process(target=run_rank, args=(name, r, queue)) for r in range(RANKS)]
+    for p in ranks:
+        p.start()
+    found = {}
+    while len(found) < len(CHECKS) * RANKS:
+        rank, check, error = queue.get(timeout=120)
+        found[check, rank] = error
+        if error:
+            break
+    for p in ranks:
+        p.join(timeout=30)
+        p.kill()
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_between_processes(reports, check):
+    for rank in range(RANKS):
+        assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
+        assert reports[check, rank] is None, reports[check, rank]
+
+
+# ---- one process ----
+def test_one_rank_needs_no_communicator():
+    workspace = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=TOKENS, hidden_dim=HIDDEN, dtype=torch.bfloat16)
+    x = inputs(0)
+    assert torch.equal(comm.allreduce_fusion(x, workspace, 0), x)
+    workspace.destroy()
+    with pytest.raises(RuntimeError, match="workspace has no group"):
+        comm.allreduce_fusion(x, workspace, 0)
+
+
+def test_a_forgotten_workspace_warns():
+    workspace = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=1, hidden_dim=16, dtype=torch.float16)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del workspace
+    assert [w.category for w in caught] == [ResourceWarning]
+
+
+def test_workspace_arguments():
+    create = comm.create_allreduce_fusion_workspace
+    with pytest.raises(RuntimeError, match="Unknown backend: nvls"):
+        create("nvls")
+    with pytest.raises(ValueError, match="No suitable backend found. "):
+        create("mnnvl-cutedsl")
+    with pytest.raises(ValueError, match="Only backend='mnnvl-cutedsl' accepts: top_k, config"):
+        create("trtllm", top_k=2, config=1)
+    with pytest.raises(ValueError, match="max_token_num, hidden_dim must be given"):
+        create("trtllm", 1, 0, dtype=torch.float16)
+    with pytest.raises(TypeError, match="workspace"):
+        flashinfer.allreduce_fusion(inputs(0), None, 0)
+
+
+def test_sizes():
+    assert comm.compute_fp4_swizzled_layout_sf_size(129, 5) == 256 * 8
+    size = comm.MNNVLAllReduceFusionWorkspace.get_required_buffer_size_bytes
+    assert size(4, 10, 1024, torch.bfloat16) == 10 * 1024 * 4 * 2
+    assert size(4, 1001, 1024, torch.bfloat16) == 2 * 251 * 4 * 1024 * 2
+    workspace = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=8, hidden_dim=16, dtype=torch.float16)
+    assert workspace.is_buffer_size_sufficient(1, 4, 32, torch.float16)
+    assert not workspace.is_buffer_size_sufficient(1, 9, 16, torch.float16)
+    assert not workspace.is_buffer_size_sufficient(2, 1, 16, torch.float16)
+    workspace.destroy()
+
+
+def test_mapping():
+    m = comm.Mapping(world_size=16, rank=13, gpus_per_node=8, tp_size=4, pp_size=2, cp_size=2, moe_ep_size=2)
+    assert (m.tp_rank, m.cp_rank, m.pp_rank, m.node_rank, m.local_rank) == (1, 1, 1, 1, 5)
+    assert (m.moe_tp_size, m.moe_ep_rank, m.moe_tp_rank) == (2, 1, 0)
+    assert (m.tp_group, m.cp_group, m.pp_group) == ([12, 13, 14, 15], [9, 13], [5, 13])
+    assert m.pp_layers(5) == [3, 4] and comm.Mapping(world_size=2, pp_size=2).pp_layers(5) == [0, 1, 2]
+    assert m.ep_experts(7) == [3, 4, 5]
+    assert comm.Mapping.from_dict(m.to_dict()) == m
+    with pytest.raises(ValueError, match="world_size must equal"):
+        comm.Mapping(world_size=3, tp_size=2)
+    with pytest.raises(ValueError, match="rank is 2"):
+        comm.Mapping(world_size=2, rank=2, tp_size=2)
+
+
+def test_torch_distributed_is_a_backend(tmp_path):
+    with pytest.raises(RuntimeError, match="not initialized"):
+        comm.comm_backend.TorchDistBackend()
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        backend = comm.comm_backend.TorchDistBackend()
+        assert backend.allgather(3) == (3,) and backend.bcast("a", 0) == "a" and backend.Split(0, 0).Get_size() == 1
+        workspace = comm.create_allreduce_fusion_workspace("trtllm", 1, 0, 4, 16, torch.float16, group=torch.distributed.group.WORLD)
+        workspace.destroy()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_mpi_takes_a_communicator_of_the_program():
+    class Fake:
+        def Get_rank(self):
+            return 0
+
+        def Get_size(self):
+            return 1
+
+        def allgather(self, data):
+            return [data]
+
+        def bcast(self, data, root):
+            return data
+
+        def Barrier(self):
+            self.waited = True
+
+        def Split(self, color, key):
+            return self
+
+    fake = Fake()
+    comm.mnnvl.MpiComm.set_mpi_comm(fake)
+    backend = comm.comm_backend.MPIBackend()
+    backend.barrier()
+    assert fake.waited and backend.allgather(1) == (1,) and backend.Split(0, 0).Get_size() == 1
+
+
+def test_a_recorded_collective_is_not_replayed_alone(tmp_path):
+    script = """
+import torch, flashinfer.comm as comm
+w = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=4, hidden_dim=16, dtype=torch.float16)
+comm.allreduce_fusion(torch.ones(4, 16, dtype=torch.float16), workspace=w, pattern=0)
+w.destroy()
+"""
+    environment = {**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": str(tmp_path / "dump")}
+    log = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
+    assert "FlashInfer API Call: allreduce_fusion" in log and "AllReduceFusionWorkspace object at" in log
+    done = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", str(tmp_path / "dump")], env=dict(os.environ), capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("a collective call needs the other ranks") == 2, done.stdout
+
+
+def test_signature():
+    names = list(inspect.signature(comm.allreduce_fusion).parameters)
+    assert names[:6] == ["input", "workspace", "pattern", "launch_with_pdl", "trigger_completion_at_end", "output"]
+    assert names[-1] == "moe_finalize_backend" and len(names) == 27
