@@ -214,11 +214,11 @@ AllReduceParams params_of(const A& a) {
 }
 
 /// `from` to `to` with the threads of the context.
-void copy(const void* from, std::byte* to, int64_t bytes) {
+void copy(const std::byte* from, std::byte* to, int64_t bytes) {
   const int64_t tasks = ceil_div(bytes, kMaxTaskBytes);
   const auto task = [&](int64_t i) {
     const int64_t at = i * kMaxTaskBytes, n = std::min(kMaxTaskBytes, bytes - at);
-    std::memcpy(to + at, static_cast<const std::byte*>(from) + at, static_cast<size_t>(n));
+    std::memcpy(to + at, from + at, static_cast<size_t>(n));
   };
   if (tasks == 1) return task(0);
   if (tasks > 1) parallel_for(tasks, task);
@@ -232,13 +232,33 @@ void run_rows(jit::CpuFn fn, AllReduceParams p, int64_t bytes, int64_t item) {
   ops::run_rows_with_scratch(fn, p, rows, p.rows_per_task, ceil_div(2 * p.d * item, 4));
 }
 
+/// What the other ranks read of this one's input, to its memory: all rows, or those that another rank sums.
+void share_input(const A& a, const AllReduceState& s, bool one_shot) {
+  const AllReduceMemory& m = *s.memory;
+  const auto* from = static_cast<const std::byte*>(a.input.data());
+  std::byte* to = m.window->own() + m.input_offset();
+  const int64_t row = hidden(a) * a.input.item_size(), end = a.input.nbytes();
+  if (s.world_size == 1) return;
+  if (one_shot) return copy(from, to, end);
+  const int64_t block = ceil_div(tokens(a), s.world_size) * row, first = std::min(s.rank * block, end),
+                last = std::min(first + block, end);
+  copy(from, to, first);
+  copy(from + last, to + last, end - last);
+}
+/// Where rank r's rows from `first` on lie: this rank's own were not copied.
+const void* input_of(int r, int64_t first, const A& a, const AllReduceState& s) {
+  const AllReduceMemory& m = *s.memory;
+  const auto* base = r == s.rank ? static_cast<const std::byte*>(a.input.data()) : m.window->of(r) + m.input_offset();
+  return base + first * hidden(a) * a.input.item_size();
+}
+
 /// The sums of this rank's rows to its memory, then `p` for all rows of these sums.
 void two_shots(jit::CpuFn sum, const A& a, const AllReduceState& s, AllReduceParams& p) {
   AllReduceMemory& m = *s.memory;
   const int64_t item = a.input.item_size(), block = ceil_div(p.rows, s.world_size), first = s.rank * block;
   AllReduceParams own{};
   own.rows = std::clamp<int64_t>(p.rows - first, 0, block), own.d = p.d, own.ranks = static_cast<int>(s.world_size);
-  for (int r = 0; r < own.ranks; ++r) own.source[r] = m.window->of(r) + m.input_offset() + first * p.d * item;
+  for (int r = 0; own.rows && r < own.ranks; ++r) own.source[r] = input_of(r, first, a, s);
   own.out = m.window->own() + m.sum_offset();
   run_rows(sum, own, (own.ranks + 1) * p.d * item, item);
   m.window->wait(m.window->publish(signature_of(a, false)), describe);
@@ -250,12 +270,14 @@ void launch(jit::CpuFn fn, jit::CpuFn sum, const A& a) {
   const AllReduceState& s = state_of(a);
   AllReduceMemory& m = *s.memory;
   const bool one_shot = wants_one_shot(a, s);
-  copy(a.input.data(), m.window->own() + m.input_offset(), a.input.nbytes());
+  share_input(a, s, one_shot);
   m.window->wait(m.window->publish(signature_of(a, one_shot)), describe);
   AllReduceParams p = params_of(a);
   p.ranks = static_cast<int>(s.world_size);
-  for (int r = 0; r < p.ranks; ++r) p.source[r] = m.window->of(r) + m.input_offset();
-  if (!one_shot) two_shots(sum, a, s, p);
+  if (one_shot)
+    for (int r = 0; r < p.ranks; ++r) p.source[r] = input_of(r, 0, a, s);
+  else
+    two_shots(sum, a, s, p);
   run_rows(fn, p, row_bytes(a, p.ranks), a.input.item_size());
   ++m.calls;
 }
@@ -313,10 +335,10 @@ constexpr op::Field fields[] = {
     op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
 };
 constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
-constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost>(
+constinit const op::Op fusion_op = op::define<A, validate, cost>(
     "allreduce_fusion", "flashinfer.comm",
     "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,
-    candidates, nullptr));
+    candidates, nullptr);
 
 constexpr const op::Op* kOps[] = {&workspace_init_op, &workspace_destroy_op, &fusion_op};
 }  // namespace
