@@ -42,6 +42,8 @@ class Module(types.ModuleType):
         super().__setattr__(name, value)
 
     def __getattr__(self, name):
+        if name == "__all__":  # of a module of ops that the table gives more names
+            return sorted({*(n for n in self.__dict__ if not n.startswith("_")), *listed(self.__name__)})
         return resolve(self.__name__, name, sys._getframe(1))
 
     def __dir__(self):

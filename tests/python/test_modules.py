@@ -69,8 +69,8 @@ def test_the_package_lists_what_upstream_has():
 
 
 def test_a_missing_function_says_what_to_use():
-    with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.allreduce_fusion is not available: .*torch\.distributed"):
-        importlib.import_module("flashinfer.comm").allreduce_fusion(1, workspace=2)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.quantized_all_reduce is not available: .*torch\.distributed"):
+        importlib.import_module("flashinfer.comm").quantized_all_reduce(1, group=2)
 
 
 def test_engines_that_ask_what_is_there_find_only_what_has_an_implementation():
@@ -80,18 +80,18 @@ import contextlib, importlib, importlib.util
 assert importlib.util.find_spec("flashinfer.comm") is not None
 import flashinfer
 import flashinfer.comm as flashinfer_comm
-assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
-for module, name in (("flashinfer.comm", "Mapping"), ("flashinfer.comm.mnnvl", "MnnvlMemory"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
+assert not hasattr(flashinfer_comm, "quantized_all_reduce") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
+for module, name in (("flashinfer.comm", "MixedCommHandler"), ("flashinfer.comm.mnnvl", "MnnvlMemory"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
     assert not hasattr(importlib.import_module(module), name)
 assert getattr(flashinfer, "nvfp4_attention_sm120_fwd", None) is None and not callable(getattr(flashinfer, "nvfp4_attention_sm120_quantize_qkv", None))
 assert getattr(importlib.import_module("flashinfer.fp4_gemm"), "prepare_fp4_gemm", contextlib.nullcontext) is contextlib.nullcontext
 assert callable(flashinfer.fused_moe.cutlass_fused_moe) and hasattr(importlib.import_module("flashinfer.autotuner"), "autotune")
-from flashinfer.comm import MoeAlltoAll, allreduce_fusion
+from flashinfer.comm import MoeAlltoAll, quantized_all_reduce
 from flashinfer.comm import *
 from flashinfer.jit import gen_flash_kda_m64_module
 from flashinfer import nvfp4_attention_sm120_fwd
-assert flashinfer_comm.allreduce_fusion is allreduce_fusion and Mapping is flashinfer.comm.mapping.Mapping
-assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
+assert flashinfer_comm.quantized_all_reduce is quantized_all_reduce and Mapping is flashinfer.comm.mapping.Mapping
+assert not hasattr(flashinfer_comm, "quantized_all_reduce") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
 try:
     from flashinfer.comm import nothing_of_this_name
 except ImportError:
@@ -100,9 +100,9 @@ except ImportError:
 
 def test_a_missing_class_says_so_when_it_is_made_and_an_error_can_be_caught():
     comm, moe_ep = importlib.import_module("flashinfer.comm"), importlib.import_module("flashinfer.moe_ep")
-    with pytest.raises(NotImplementedError, match="Mapping is not available"):
-        comm.Mapping(world_size=2)
-    assert comm.Mapping is importlib.import_module("flashinfer.comm.mapping").Mapping
+    with pytest.raises(NotImplementedError, match="MixedCommHandler is not available"):
+        comm.MixedCommHandler(world_size=2)
+    assert comm.MixedCommHandler is importlib.import_module("flashinfer.comm.mixed_comm").MixedCommHandler
     assert issubclass(moe_ep.MoEEpNotBuiltError, Exception)
 
 
@@ -134,7 +134,7 @@ def test_enums_can_be_pickled():
 def test_import_does_not_load_torch_or_the_table_modules():
     assert run("""
 import sys, flashinfer
-print([n for n in sys.modules if n in ("torch", "numpy", "flashinfer.comm", "flashinfer.tllm_enums", "flashinfer.autotuner")])""") == "[]\n"
+print([n for n in sys.modules if n in ("torch", "numpy", "flashinfer.comm.mapping", "flashinfer.tllm_enums", "flashinfer.autotuner")])""") == "[]\n"
 
 
 def test_the_documentation_lists_what_is_missing():
