@@ -61,6 +61,10 @@ const Row kRows[] = {
      "q=bf16:2x1x128 k=bf16:2x1x128 v=bf16:2x2x128 g=bf16:2x2x128 beta=bf16:2x2 cu_seqlens=i32:[0,1,2] "
      "state=bf16:2x2x128x128",
      64 * 30 + 160 - 128},
+    {"selective_state_update", "selective_state_update",
+     "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
+     "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",
+     32 * (8 + 8 + 12) - 64},
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128", 0},
 };
 
@@ -107,6 +111,21 @@ TEST(Counts, PrefillHasNoBankConflicts) {
   const uint64_t moved = (n.global_load_sectors + n.global_store_sectors) * 32, least = q_and_out + keys * 2 * 128 * 2;
   std::cout << "prefill: " << tiles << " tiles, moved " << moved << " of " << least << " bytes\n";
   EXPECT_LE(static_cast<double>(moved), static_cast<double>(least) * 1.02);
+}
+
+/// A chunk's products, its system and the state in two parts.
+TEST(Counts, ChunksOfTheDeltaRuleHaveNoBankConflicts) {
+  for (const char* width : {"64", "128"}) {
+    const std::string k = str("bf16:70x1x", width);
+    const bench::CountedRow r = bench::count(*op::find_op("chunk_gated_delta_rule"),
+                                             {"chunk", str("q=", k, " k=", k,
+                                                           " v=bf16:70x1x64 cu_seqlens=i32:[0,70] "
+                                                           "beta=f32:70x1:uniform(0,1) use_qk_l2norm_in_kernel=True")
+                                                           .c_str()});
+    ASSERT_EQ(r.launches.size(), 1u);
+    EXPECT_EQ(r.launches[0].counts->bank_conflicts(), 0u) << r.launches[0].counts->text();
+    EXPECT_GT(r.launches[0].counts->mma, 0u);
+  }
 }
 
 }  // namespace

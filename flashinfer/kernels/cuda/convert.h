@@ -9,6 +9,7 @@
 namespace flashinfer::cu {
 
 FI_GLOBAL_FN float to_f32(float x) { return x; }
+FI_GLOBAL_FN float to_f32(int16_t x) { return static_cast<float>(x); }
 FI_GLOBAL_FN float to_f32(double x) { return static_cast<float>(x); }
 FI_GLOBAL_FN float to_f32(bf16_t x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
 FI_GLOBAL_FN float to_f32(f16_t x) {

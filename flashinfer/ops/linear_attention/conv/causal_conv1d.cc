@@ -6,6 +6,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/conv/cuda.h"
 #include "flashinfer/ops/linear_attention/conv/form.h"
 #include "flashinfer/ops/linear_attention/conv/ref.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -86,6 +87,31 @@ op::Prepared prepare(const Args& a) {
   });
 }
 
+/// Indices are read by the kernels alone. Sequences that share a slot have no order on a GPU.
+template <class Args>
+op::Prepared prepare_cuda(const Args& a, const op::Call& call) {
+  la::ConvForm f = la::conv_form(a, false);
+  if (call.device.type == DeviceType::kEmu && f.state.defined() && la::conv_shares_slots(la::conv_form(a, true).rows))
+    return op::Unsupported{"sequences share a slot that they write: on a GPU they have no order"};
+  const ConvCudaParams p = la::conv_cuda_params(f, params_of(f), a);
+  constexpr bool kUpdate = std::is_same_v<Args, Update>;
+  const ConvCudaConfig config{a.x.dtype(), kUpdate || channels_last(f), 128}, states{a.x.dtype(), true, 128};
+  const int64_t batch = f.packed ? std::min<int64_t>(f.sequences, 1) : f.sequences,
+                units = config.channels_last ? ceil_div(p.tokens, la::kConvCudaUnit) : f.channels;
+  const int64_t y = kUpdate ? f.sequences : std::max(units, f.sequences), z = kUpdate ? 1 : batch;
+  if (std::string why = la::conv_unsupported(y, z); !why.empty()) return op::Unsupported{std::move(why)};
+  const cuda::Launch by_channel = la::conv_launch(f.channels, f.sequences, 1, 128);
+  if constexpr (kUpdate) return ops::prepare_cuda<la::kConvUpdateCuda>(config, p, call.device, by_channel);
+  const cuda::Launch all = la::conv_launch(config.channels_last ? f.channels : p.tokens, units, batch, 128);
+  if (!f.state.defined()) return ops::prepare_cuda<la::kConvCuda>(config, p, call.device, all);
+  const jit::CudaLoaded& then = jit::cuda_kernel<la::kConvStatesCuda>(states, call.device);
+  if (!then.why_not.empty()) return op::Unsupported{then.why_not};
+  return ops::with_cuda_kernel<la::kConvCuda>(config, call.device, [p, all, by_channel, &then](const auto& kernel) {
+    ops::launch_unless_empty(kernel, p, all);
+    ops::launch_unless_empty(then, p, by_channel);
+  });
+}
+
 template <class Args>
 op::Shape out_shape(const Args& a) {
   op::Shape s{a.x.rank(), {}};
@@ -140,8 +166,10 @@ constexpr op::Field update_fields[] = {
     op::out<&Update::out>("out", nullptr, op::same_as("x"), op::any_layout, op::shape<out_shape<Update>>,
                           op::strides<out_strides<Update>>),
 };
-constexpr op::Candidate fn_candidates[] = {op::cpu<prepare<Fn>>(), op::reference<ref::causal_conv1d<Fn>>()};
-constexpr op::Candidate update_candidates[] = {op::cpu<prepare<Update>>(), op::reference<ref::causal_conv1d<Update>>()};
+constexpr op::Candidate fn_candidates[] = {op::cuda<prepare_cuda<Fn>>(), op::cpu<prepare<Fn>>(),
+                                           op::reference<ref::causal_conv1d<Fn>>()};
+constexpr op::Candidate update_candidates[] = {op::cuda<prepare_cuda<Update>>(), op::cpu<prepare<Update>>(),
+                                               op::reference<ref::causal_conv1d<Update>>()};
 constexpr const char* kModule = "flashinfer.mamba";
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill_ref.h"
+#include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 #include "flashinfer/ops/linear_attention/parts.h"
@@ -25,6 +26,8 @@ inline constexpr jit::Kernel kGdnChannels{"flashinfer/ops/linear_attention/kerne
                                           "flashinfer::cpu::gdn_channels", "flashinfer::GdnChunkParams"};
 inline constexpr jit::Kernel kGdnRowsCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_rows.cuh",
                                           "flashinfer::cu::gdn_rows", "flashinfer::GdnChunkParams"};
+inline constexpr jit::Kernel kGdnChunkCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_chunk.cuh",
+                                           "flashinfer::cu::gdn_chunk", "flashinfer::GdnChunkParams"};
 constexpr DTypeSet kStates = op::floats | op::fp8;
 
 // ---- launches ----
@@ -67,8 +70,17 @@ template <class B>
 op::Prepared prepare_cpu(const B& a) {
   return prepare(call_of(a));
 }
-/// Token by token, rows of the state in registers. Indices are read by the kernel alone.
-op::Prepared prepare_rows(const PrefillCall& c, Device device) {
+/// Whether the chunk kernel on tensor cores supports the call. Nothing of it depends on lengths, so that a sequence's
+/// results do not depend on the others.
+bool in_chunks(const PrefillCall& c, Device device) {
+  namespace la = ops::linear_attention;
+  const int64_t k = c.q.size(2);
+  return jit::arch_number(device) >= 80 && !c.channels && c.updates == 1 && c.q.dtype() == DType::kBF16 &&
+         c.output.dtype() == DType::kBF16 && (k == 64 || k == 128) && c.v.size(2) % kGdnCudaValues == 0 &&
+         la::rows_aligned(c.q) && la::rows_aligned(c.k) && la::rows_aligned(c.v) && la::rows_aligned(c.output);
+}
+/// In chunks, or token by token with rows of the state in registers. Indices are read by the kernel alone.
+op::Prepared prepare_gpu(const PrefillCall& c, Device device) {
   namespace la = ops::linear_attention;
   GdnChunkParams p = params_of(c);
   if (std::string why = la::delta_unsupported(p.width); !why.empty()) return op::Unsupported{std::move(why)};
@@ -76,9 +88,17 @@ op::Prepared prepare_rows(const PrefillCall& c, Device device) {
   const auto aligned = [](const TensorView& t) { return !t.defined() || la::rows_aligned(t); };
   p.in_slots = slots(c.initial), p.final_slots = slots(c.final), p.checkpoint_rows = slots(c.checkpoints);
   p.wide = aligned(c.q) && aligned(c.k) && (!c.channels || (aligned(c.gate) && aligned(c.beta)));
+  const int64_t items = p.count * p.heads;
+  if (in_chunks(c, device)) {
+    const GdnChunkCudaConfig config{static_cast<short>(p.width), 128};
+    if (std::string why = la::grid_unsupported(items, p.rows, kGdnCudaValues); !why.empty())
+      return op::Unsupported{std::move(why)};
+    cuda::Launch launch = la::delta_launch(items, p.rows, kGdnCudaValues, config.threads);
+    launch.shared_bytes = static_cast<unsigned>(config.shared_bytes());
+    return ops::prepare_cuda<kGdnChunkCuda>(config, p, device, launch);
+  }
   const DeltaCudaConfig config = la::delta_config(
       DType::kF32, p.width, aligned(c.initial) && aligned(c.final) && aligned(c.checkpoints), c.channels, c.channels);
-  const int64_t items = p.count * p.heads;
   if (std::string why = la::grid_unsupported(items, p.rows, config.block_rows()); !why.empty())
     return op::Unsupported{std::move(why)};
   return ops::prepare_cuda<kGdnRowsCuda>(config, p, device,
@@ -86,7 +106,7 @@ op::Prepared prepare_rows(const PrefillCall& c, Device device) {
 }
 template <class B>
 op::Prepared prepare_cuda(const B& a, const op::Call& call) {
-  return prepare_rows(call_of(a), call.device);
+  return prepare_gpu(call_of(a), call.device);
 }
 template <class B>
 void reference(const B& a) {

@@ -33,6 +33,9 @@ constexpr op::Case kSelectiveStateUpdate[] = {
     {"several_dst",
      "state=f32:9x4x16x32 " FI_SEVERAL "dt_softplus=True state_batch_indices=i32:2x4:randint(3,4) "
      "dst_state_batch_indices=i32:2x3:randint(5,6) num_accepted_tokens=i32:[0,4]"},
+    {"several_dst_apart",
+     "state=f32:14x4x16x32 " FI_SEVERAL "dt_softplus=True state_batch_indices=i32:2x4:range(0) "
+     "dst_state_batch_indices=i32:2x3:range(8) num_accepted_tokens=i32:[0,4]"},
     {"several_cached",
      "state=f16:5x4x16x32 " FI_SEVERAL "dt_softplus=True intermediate_states_buffer=f16:4x4x4x16x32 "
      "intermediate_state_indices=i64:[3,0] rand_seed=i64:[7]", "cpu", 0, 2e-3, 1e-4},

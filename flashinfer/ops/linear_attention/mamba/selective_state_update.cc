@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
-#include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/kernels/mamba/ssu_cuda_params.h"
 #include "flashinfer/ops/linear_attention/mamba/ref.h"
 #include "flashinfer/ops/linear_attention/mamba/ssu_shape.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -19,6 +21,8 @@ namespace la = ops::linear_attention;
 using Ssu = SelectiveStateUpdate;
 inline constexpr jit::Kernel kSsu{"flashinfer/ops/linear_attention/kernels/mamba/ssu.h",
                                   "flashinfer::cpu::selective_state_update", "flashinfer::SsuParams"};
+inline constexpr jit::Kernel kSsuCuda{"flashinfer/ops/linear_attention/kernels/cuda/ssu.cuh",
+                                      "flashinfer::cu::selective_state_update", "flashinfer::SsuCudaParams"};
 
 // ---- checks ----
 bool readable(const TensorView& t) { return t.device() == kCpu; }
@@ -110,7 +114,9 @@ void check_slots(const Ssu& a, const la::SsuForm& f) {
       op::check_index_range("intermediate_state_indices", *a.intermediate_state_indices, -1, n,
                             "rows of intermediate_states_buffer, or -1 for none");
     } else {
-      for (int64_t i = 0; i < f.sequences && (!a.state_batch_indices || readable(*a.state_batch_indices)); ++i) {
+      const auto on_host = [](const std::optional<TensorView>& t) { return !t || readable(*t); };
+      if (!on_host(a.state_batch_indices) || !on_host(a.cu_seqlens) || !on_host(a.num_accepted_tokens)) return;
+      for (int64_t i = 0; i < f.sequences; ++i) {
         const int64_t row = la::ssu_sequence(a, f, i).cache;
         FI_CHECK(row < n, ValueError, "intermediate_states_buffer has ", n, " rows, but sequence ", i, " has slot ",
                  row, " (intermediate_state_indices is missing)");
@@ -233,9 +239,11 @@ SsuParams params_of(const Ssu& a, const la::SsuForm& f) {
   if (a.rand_seed) p.rounds = a.philox_rounds;
   return p;
 }
+bool one_decay_a_head(const Ssu& a, const la::SsuForm& f) {
+  return one(f.a, 1) && one(f.a, 2) && one(f.dt, 3) && (!a.dt_bias || one(f.dt_bias, 1));
+}
 op::Prepared prepare_cpu(const Ssu& a) {
-  const la::SsuForm f = la::ssu_form(a);
-  const bool one_decay = one(f.a, 1) && one(f.a, 2) && one(f.dt, 3) && (!a.dt_bias || one(f.dt_bias, 1));
+  const bool one_decay = one_decay_a_head(a, la::ssu_form(a));
   const SsuConfig config{.state = a.state.dtype(), .io = a.x.dtype(), .one_decay = one_decay};
   return ops::with_kernel<kSsu>(config, [&a](jit::CpuFn fn) {
     const la::SsuForm form = la::ssu_form(a);
@@ -250,6 +258,39 @@ op::Prepared prepare_cpu(const Ssu& a) {
     p.units_per_task = ops::rows_per_task(units, state_bytes * (p.in_order ? p.sequences : 1));
     ops::run_rows_with_scratch(fn, p, units, p.units_per_task, ssu_scratch(form.dim, form.dstate));
   });
+}
+
+SsuIndices indices_of(const std::optional<TensorView>& t) {
+  if (!t) return {};
+  return {{t->data(), t->stride(0), t->dtype() == DType::kI64}, t->rank() == 2 ? t->stride(1) : 0};
+}
+/// Indices and the seed are read by the kernel alone. Sequences that share a slot have no order on a GPU.
+op::Prepared prepare_cuda(const Ssu& a, const op::Call& call) {
+  const la::SsuForm f = la::ssu_form(a);
+  if (f.dstate > kDeltaCudaMaxWidth)
+    return op::Unsupported{str("dstate is ", f.dstate, ", but on a GPU it may be at most ", kDeltaCudaMaxWidth)};
+  if (call.device.type == DeviceType::kEmu && work_of(a, f).in_order)
+    return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
+  SsuCudaParams p{params_of(a, f)};
+  p.steps = f.steps, p.pad = a.pad_slot_id, p.slots = f.slots, p.updates = !a.disable_state_update;
+  p.columns = a.state_batch_indices && a.state_batch_indices->rank() == 2 ? a.state_batch_indices->size(1) : 1;
+  p.dst_each_token = la::ssu_dst_each_token(a);
+  p.wide = la::rows_aligned(f.b) && la::rows_aligned(f.c);
+  p.lengths = indices_of(a.cu_seqlens), p.read = indices_of(a.state_batch_indices);
+  p.dst = indices_of(a.dst_state_batch_indices), p.cache_row = indices_of(a.intermediate_state_indices);
+  p.accepted = indices_of(a.num_accepted_tokens);
+  bool aligned = la::rows_aligned(f.state);
+  if (a.intermediate_states_buffer) {
+    p.cache_rows = a.intermediate_states_buffer->size(0);
+    aligned = aligned && la::rows_aligned(*a.intermediate_states_buffer);
+  }
+  if (a.rand_seed) p.seed = a.rand_seed->data_as<int64_t>();
+  const DeltaCudaConfig config = la::delta_config(a.state.dtype(), f.dstate, aligned, !one_decay_a_head(a, f));
+  const int64_t items = f.sequences * f.heads;
+  if (std::string why = la::grid_unsupported(items, f.dim, config.block_rows()); !why.empty())
+    return op::Unsupported{std::move(why)};
+  return ops::prepare_cuda<kSsuCuda>(config, p, call.device,
+                                     la::delta_launch(items, f.dim, config.block_rows(), config.threads));
 }
 
 op::Shape out_shape(const Ssu& a) {
@@ -296,7 +337,8 @@ constexpr op::Field fields[] = {
     op::in<&Ssu::num_accepted_tokens>("num_accepted_tokens", nullptr, op::indices, op::any_layout),
     op::attr<&Ssu::backend>("backend", op::backends("auto|flashinfer|cake")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<ref::selective_state_update>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
+                                        op::reference<ref::selective_state_update>()};
 }  // namespace
 
 namespace ops::linear_attention {

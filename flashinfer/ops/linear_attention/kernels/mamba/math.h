@@ -2,6 +2,7 @@
 // Numbers of state-space models: softplus, and rounding to f16 with random bits.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/ops/linear_attention/kernels/common/random_rounding.h"
 
 namespace flashinfer::cpu {
 
@@ -49,26 +50,6 @@ inline void philox_words(uint64_t seed, uint64_t block, int64_t rounds, uint32_t
     }
   for (int i = 0; i < kPhiloxBlocks; ++i)
     out[4 * i] = c0[i], out[4 * i + 1] = c1[i], out[4 * i + 2] = c2[i], out[4 * i + 3] = c3[i];
-}
-
-/// x as f16, rounded up with the probability of the part cut off: the low 13 bits of `word` are added to the 13 bits
-/// that f16 has not. What is below 2^-14 then is 0; 2^16 and above is infinite; NaN stays NaN.
-inline f16_t round_randomly(float x, uint32_t word) {
-  const uint32_t u = scalar_detail::bits(x), sign = u >> 31 << 15;
-  const uint32_t magnitude = u & 0x7fffffffu;
-  f16_t y;
-  if (magnitude > 0x7f800000u) {
-    y.bits = static_cast<uint16_t>(sign | 0x7e00u);
-    return y;
-  }
-  const uint32_t sum = magnitude + (word & 0x1fffu), exponent = sum >> 23;
-  if (exponent < 113)
-    y.bits = static_cast<uint16_t>(sign);
-  else if (exponent > 142)
-    y.bits = static_cast<uint16_t>(sign | 0x7c00u);
-  else
-    y.bits = static_cast<uint16_t>(sign | ((sum >> 13) - (112u << 10)));
-  return y;
 }
 
 /// to[i] = from[i] rounded with the random numbers of elements [e, e + n): word (e + i) % 4 of counter (e + i) / 4.

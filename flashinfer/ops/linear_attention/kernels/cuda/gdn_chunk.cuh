@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed sequences of the gated delta rule in chunks of 64 tokens on tensor cores. With L_i the sum of ln g up to token
+// i of a chunk and G_ij = e^(L_i - L_j) for j <= i, else 0:
+//   A_ij = beta_i G_ij k_i . k_j for j < i;  (I + A) U = diag(beta) (V - diag(e^L) K S^T)
+//   O = diag(e^L) Q S^T + (G o Q K^T) U;  S <- e^(L_C) S + (diag(e^(L_C - L)) U)^T K
+// A block takes 64 value channels of one head of one sequence. S is in registers in f32. q and k are bf16, so that
+// their products are exact; S, U and G o Q K^T enter products as two bf16 parts; the system is solved in f32 by blocks
+// of 16 rows. A g of 0 is left out of L and counted: the factor between two tokens with a 0 between them is 0. L is
+// kept as two floats, because differences of large sums matter.
+#pragma once
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/ops/linear_attention/kernels/cuda/chunk_tiles.cuh"
+#include "flashinfer/ops/linear_attention/kernels/cuda/packed.cuh"
+#include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
+
+namespace flashinfer::cu {
+namespace linear {
+
+template <GdnChunkCudaConfig C>
+struct GdnChunkBlock {
+  static constexpr int kPieces = C.width / 8, kTiles = C.width / 8, kChunk = kGdnCudaChunk, kValues = kGdnCudaValues;
+  const GdnChunkParams& p;
+  uint32_t h, first_value;
+  int64_t start;
+  bf16_t *k, *q, *s_high, *s_low, *u;  // u: high, low parts of U, then of U decayed to the chunk's end
+  float *a, *r, *l_high, *l_low, *beta;
+  int32_t* zeros;  // factors of 0 up to a token
+  Acc s[kTiles];   // rows 16 warp .. + 16 of the state, columns 8 j .. + 8
+
+  FI_GLOBAL_FN GdnChunkBlock(const GdnChunkParams& params, uint32_t head, uint32_t tile, int64_t begin)
+      : p(params), h(head), first_value(tile * kValues), start(begin) {
+    k = reinterpret_cast<bf16_t*>(shared()), q = k + kChunk * C.width;
+    s_high = u = q + kChunk * C.width, s_low = s_high + kValues * C.width;
+    a = reinterpret_cast<float*>(u + C.region()), r = a + kChunk * kChunk;
+    l_high = r + kChunk * kValues, l_low = l_high + kChunk, beta = l_low + kChunk;
+    zeros = reinterpret_cast<int32_t*>(beta + kChunk);
+  }
+  FI_GLOBAL_FN uint32_t heads() const { return static_cast<uint32_t>(p.heads); }
+  FI_GLOBAL_FN static uint32_t row() { return 16 * warp(); }
+  FI_GLOBAL_FN static uint32_t group() { return lane() / 4; }
+  FI_GLOBAL_FN static uint32_t pair() { return lane() % 4 * 2; }
+  /// Element (i, j) of a and r: columns permuted by rows so that stores of accumulators meet no bank twice.
+  FI_GLOBAL_FN static uint32_t square(uint32_t i, uint32_t j) { return i * kChunk + (j ^ (i & 3u) << 3); }
+
+  FI_GLOBAL_FN void load_state(int64_t slot) {
+    clear(s);
+    if (!p.in.data || slot < 0 || slot >= p.in_slots) return;
+    with_states(p.in, [&](auto* data) { each_state(data, slot, p.in, [](auto* at, float& x) { x = to_f32(*at); }); });
+  }
+  FI_GLOBAL_FN void store_state(const GdnStateTensor& t, int64_t slot) {
+    with_states(t,
+                [&](auto* data) { each_state(data, slot, t, []<class T>(T* at, float& x) { *at = from_f32<T>(x); }); });
+  }
+  template <class T, class F>
+  FI_GLOBAL_FN void each_state(T* data, int64_t slot, const GdnStateTensor& t, F f) {
+    T* const head = data + slot * t.slot + h * t.head;
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        f(head + (first_value + row() + group() + i / 2 * 8) * t.row + 8 * j + pair() + i % 2, s[j].r[i]);
+  }
+
+  /// This warp's rows of q or k, normalised and rounded when asked; zeros behind the tokens.
+  FI_GLOBAL_FN void load_rows(const GdnPacked& t, int64_t token, int32_t count, bf16_t* to) const {
+    constexpr uint32_t kRowsAtOnce = 32 / kPieces;
+    const bf16_t* const head = static_cast<const bf16_t*>(t.data) + packed_at(t, 0, h, heads());
+    const uint32_t piece = lane() % kPieces;
+#pragma unroll
+    for (uint32_t i = 0; i < 16; i += kRowsAtOnce) {
+      const uint32_t at = row() + i + lane() / kPieces;
+      Pack<bf16_t, 8> x = load_if<8>(static_cast<int32_t>(at) < count, head + (token + at) * t.token + piece * 8);
+      if (p.l2norm) {
+        float squares = 0.0f;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) squares += to_f32(x[e]) * to_f32(x[e]);
+        const float by = 1.0f / ::sqrtf(warp_reduce<kPieces>(squares, Sum{}) + 1e-6f);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = from_f32<bf16_t>(to_f32(x[e]) * by);
+      }
+      store_shared(to + swizzle<kPieces>(at, piece) * 8, x);
+    }
+  }
+  /// ln g and beta of the tokens, in r and beta: 0 and 0 behind them. r + kChunk: 1 where g is 0.
+  FI_GLOBAL_FN void load_gates(int64_t token, int32_t count) const {
+    const uint32_t i = thread_x();
+    if (i >= kChunk) return;
+    const bool within = static_cast<int32_t>(i) < count;
+    float g = 1.0f, b = within ? 1.0f : 0.0f;
+    if (within && p.gate.data) g = element(DType::kF32, p.gate.data, packed_at(p.gate, token + i, h, heads()));
+    if (within && p.beta.data) b = element(DType::kF32, p.beta.data, packed_at(p.beta, token + i, h, heads()));
+    r[i] = g == 0.0f ? 0.0f : ::logf(g), r[kChunk + i] = g == 0.0f ? 1.0f : 0.0f, beta[i] = b;
+  }
+  FI_GLOBAL_FN void sum_gates() const {
+    const uint32_t i = thread_x();
+    if (i >= kChunk) return;
+    double l = 0.0;
+    float count = 0.0f;
+    for (uint32_t j = 0; j <= i; ++j) l += static_cast<double>(r[j]), count += r[kChunk + j];
+    l_high[i] = static_cast<float>(l), l_low[i] = static_cast<float>(l - static_cast<double>(l_high[i]));
+    zeros[i] = static_cast<int32_t>(count);
+  }
+  /// e^(L_i - L_j), 0 with a factor of 0 between them.
+  FI_GLOBAL_FN float between(uint32_t i, uint32_t j) const {
+    return zeros[i] == zeros[j] ? exp_fast((l_high[i] - l_high[j]) + (l_low[i] - l_low[j])) : 0.0f;
+  }
+  /// x e^(L_i): of what was before the chunk, nothing, not even infinity, gets past a factor of 0.
+  FI_GLOBAL_FN float since_begin(uint32_t i, float x) const {
+    return zeros[i] == 0 ? x * exp_fast(l_high[i] + l_low[i]) : 0.0f;
+  }
+  FI_GLOBAL_FN void spread_state() const {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; i += 2) {
+        const uint32_t at = swizzle<kPieces>(row() + group() + i / 2 * 8, j) * 8 + pair();
+        const float x = s[j].r[i], y = s[j].r[i + 1];
+        *reinterpret_cast<uint32_t*>(s_high + at) = pack2<bf16_t>(x, y);
+        *reinterpret_cast<uint32_t*>(s_low + at) = pack2<bf16_t>(low_part(x), low_part(y));
+      }
+  }
+  /// This warp's rows of the system: A in a, its right side in r.
+  FI_GLOBAL_FN void build_system(int64_t token, int32_t count) const {
+    Acc acc[8];
+    clear(acc);
+    multiply_rows<kPieces>(acc, k, row(), k, 0, 2 * warp() + 2);
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
+      if (j < 2 * warp() + 2)
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e += 2) {
+          const uint32_t i = row() + group() + e / 2 * 8, c = 8 * j + pair();
+          const float b = beta[i];
+          store_shared(a + square(i, c), Pack<float, 2>{{c < i ? b * between(i, c) * acc[j].r[e] : 0.0f,
+                                                         c + 1 < i ? b * between(i, c + 1) * acc[j].r[e + 1] : 0.0f}});
+        }
+    clear(acc);
+    multiply_rows<kPieces>(acc, k, row(), s_high, 0, 8);
+    multiply_rows<kPieces>(acc, k, row(), s_low, 0, 8);
+    const bf16_t* const values = static_cast<const bf16_t*>(p.v.data) + packed_at(p.v, 0, h, heads()) + first_value;
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
+#pragma unroll
+      for (uint32_t e = 0; e < 4; e += 2) {
+        const uint32_t i = row() + group() + e / 2 * 8, c = 8 * j + pair();
+        Pack<bf16_t, 2> v{};
+        if (static_cast<int32_t>(i) < count) v = load<2>(values + (token + i) * p.v.token + c);
+        const float b = beta[i];
+        store_shared(r + square(i, c), Pack<float, 2>{{b * (to_f32(v[0]) - since_begin(i, acc[j].r[e])),
+                                                       b * (to_f32(v[1]) - since_begin(i, acc[j].r[e + 1]))}});
+      }
+  }
+  /// U by blocks of 16 rows; a column is of two threads, which solve a block both, store U the one and U e^(L_C - L)
+  /// the other, as two parts each, and share the rows that follow.
+  FI_GLOBAL_FN void solve() const {
+    const uint32_t c = thread_x() % kValues, half = thread_x() / kValues;
+    bf16_t *const high = u + 2 * half * kChunk * kValues, *const low = high + kChunk * kValues;
+#pragma unroll 1
+    for (uint32_t first = 0; first < kChunk; first += 16) {
+      float x[16];
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) {
+        float sum = r[square(first + i, c)];
+#pragma unroll
+        for (uint32_t j = 0; j < i; ++j) sum -= a[square(first + i, first + j)] * x[j];
+        x[i] = sum;
+        const float y = half ? sum * between(kChunk - 1, first + i) : sum;
+        const uint32_t at = swizzle<8>(first + i, c / 8) * 8 + c % 8;
+        high[at] = from_f32<bf16_t>(y), low[at] = from_f32<bf16_t>(low_part(y));
+      }
+#pragma unroll 1
+      for (uint32_t i = first + 16 + half; i < kChunk; i += 2) {
+        float sum = r[square(i, c)];
+#pragma unroll
+        for (uint32_t j = 0; j < 16; j += 4) {
+          const Pack<float, 4> row = load_shared<4>(a + square(i, first + j));
+          sum -= row[0] * x[j] + row[1] * x[j + 1] + row[2] * x[j + 2] + row[3] * x[j + 3];
+        }
+        r[square(i, c)] = sum;
+      }
+      sync_threads();
+    }
+  }
+  /// scale G_ij q_i . k_j of this warp's rows and the 16 columns from 16 step on.
+  FI_GLOBAL_FN Split scores(uint32_t step) const {
+    Acc acc[2];
+    clear(acc);
+    multiply_rows<kPieces>(acc, q, row(), k, 16 * step, 2);
+#pragma unroll
+    for (uint32_t j = 0; j < 2; ++j)
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) {
+        const uint32_t i = row() + group() + e / 2 * 8, c = 16 * step + 8 * j + pair() + e % 2;
+        acc[j].r[e] = c <= i ? between(i, c) * acc[j].r[e] * p.scale : 0.0f;
+      }
+    return split(acc[0], acc[1]);
+  }
+  /// acc += left U, of the rows 16 step .. + 16 of U; three products of parts.
+  FI_GLOBAL_FN void add_products(Acc (&acc)[8], const Split& left, uint32_t step) const {
+#pragma unroll
+    for (uint32_t j = 0; j < 8; j += 2) {
+      const Frag4 high = b_columns<8>(u, 16 * step, j), low = b_columns<8>(u + kChunk * kValues, 16 * step, j);
+      mma_pair(acc[j], acc[j + 1], left.low, high);
+      mma_pair(acc[j], acc[j + 1], left.high, low);
+      mma_pair(acc[j], acc[j + 1], left.high, high);
+    }
+  }
+  FI_GLOBAL_FN void put(const Acc (&o)[8], int64_t token, int32_t count) const {
+    bf16_t* const out = static_cast<bf16_t*>(p.out) + h * p.out_head + first_value;
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
+#pragma unroll
+      for (uint32_t e = 0; e < 4; e += 2) {
+        const uint32_t i = row() + group() + e / 2 * 8;
+        if (static_cast<int32_t>(i) < count)
+          store(out + (token + i) * p.out_token + 8 * j + pair(),
+                Pack<bf16_t, 2>{{from_f32<bf16_t>(o[j].r[e]), from_f32<bf16_t>(o[j].r[e + 1])}});
+      }
+  }
+  FI_GLOBAL_FN void update_state() {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[j].r[i] = since_begin(kChunk - 1, s[j].r[i]);
+    const bf16_t* const decayed = u + 2 * kChunk * kValues;
+#pragma unroll 1
+    for (uint32_t step = 0; step < kChunk / 16; ++step) {
+      const Frag4 high = a_columns<8>(decayed, 16 * step, 2 * warp()),
+                  low = a_columns<8>(decayed + kChunk * kValues, 16 * step, 2 * warp());
+#pragma unroll
+      for (uint32_t j = 0; j < kTiles; j += 2) {
+        const Frag4 right = b_columns<kPieces>(k, 16 * step, j);
+        mma_pair(s[j], s[j + 1], low, right);
+        mma_pair(s[j], s[j + 1], high, right);
+      }
+    }
+  }
+  /// Tokens [token, token + count), at most 64.
+  FI_GLOBAL_FN void run(int64_t token, int32_t count) {
+    load_rows(p.k, token, count, k);
+    load_rows(p.q, token, count, q);
+    load_gates(token, count);
+    spread_state();
+    sync_threads();
+    sum_gates();
+    sync_threads();
+    build_system(token, count);
+    Acc o[8];
+    clear(o);
+    multiply_rows<kPieces>(o, q, row(), s_high, 0, 8);
+    multiply_rows<kPieces>(o, q, row(), s_low, 0, 8);
+#pragma unroll
+    for (uint32_t j = 0; j < 8; ++j)
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) o[j].r[e] = since_begin(row() + group() + e / 2 * 8, o[j].r[e]) * p.scale;
+    sync_threads();
+    solve();
+#pragma unroll 1
+    for (uint32_t step = 0; step <= warp(); ++step) add_products(o, scores(step), step);
+    put(o, token, count);
+    update_state();
+    sync_threads();
+  }
+};
+
+}  // namespace linear
+
+template <GdnChunkCudaConfig C>
+FI_GLOBAL_FN void gdn_chunk(const GdnChunkParams& p) {
+  using namespace linear;
+  depend_wait();
+  const auto tiles = static_cast<uint32_t>(p.rows) / kGdnCudaValues, heads = static_cast<uint32_t>(p.heads);
+  const uint32_t unit = block_x() / tiles, h = unit % heads;
+  const int64_t n = unit / heads, start = p.sequences.at(n), tokens = p.sequences.at(n + 1) - start;
+  if (tokens > 0 || (p.final.data && !p.keep_empty)) {
+    const int64_t slot = p.slots.data ? p.slots.at(n) : n;
+    GdnChunkBlock<C> block(p, h, block_x() % tiles, start);
+    block.load_state(slot);
+#pragma unroll 1
+    for (int64_t done = 0; done < tokens; done += kGdnCudaChunk) {
+      const int64_t left = tokens - done;
+      block.run(start + done, static_cast<int32_t>(left < kGdnCudaChunk ? left : kGdnCudaChunk));
+      const int64_t end = done + kGdnCudaChunk;
+      if (p.every && left >= kGdnCudaChunk && static_cast<uint32_t>(end) % static_cast<uint32_t>(p.every) == 0) {
+        const int64_t row = p.checkpoint_starts.at(n) + static_cast<uint32_t>(end) / static_cast<uint32_t>(p.every) - 1;
+        if (row >= 0 && row < p.checkpoint_rows) block.store_state(p.checkpoints, row);
+      }
+    }
+    if (p.final.data && slot >= 0 && slot < p.final_slots) block.store_state(p.final, slot);
+  }
+  depend_launch();
+}
+
+}  // namespace flashinfer::cu
