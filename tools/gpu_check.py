@@ -25,6 +25,10 @@ DECODE = ("init.float_workspace_buffer=u8:0 plan.q_data_type=bfloat16 plan.indpt
           "q=bf16:64x32x128 paged_kv_cache=bf16:16384x2x16x8x128:uniform(-1,1)"
           ).format(indptr=",".join(str(256 * i) for i in range(65)))
 PREFILL = "q=bf16:8192x32x128 k=bf16:8192x8x128 v=bf16:8192x8x128 causal=True"
+GDN = ("q=bf16:64x1x16x128 k=bf16:64x1x16x128 v=bf16:64x1x32x128 state={state}:64x32x128x128 A_log=f32:32 a=bf16:64x1x32 dt_bias=f32:32 "
+       "b=bf16:64x1x32")
+SSU = ("state=bf16:64x128x64x128 x=bf16:64x128x64 dt=bf16:64x128x1 A=f32:128x1x1:uniform(-8,-0.1) B=bf16:64x8x128 C=bf16:64x8x128 D=bf16:128x1 "
+       "dt_bias=f32:128x1 dt_softplus=True")
 # Named here and not in the ops' tables: which shapes have a goal, and what of torch they are compared with, is this check's choice.
 # name, op, case or args, rows of torch to compare with, goal: share of the copy rate, or of torch's matmul (None: no goal is set)
 TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85)),
@@ -34,6 +38,10 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85))
          ("append 8192x8x128", "append_paged_kv_cache", "bench", [], ("copy", 0.85)),
          ("decode bf16 32/8 D128 page 16 batch 64 kv 4k", "BatchDecodeWithPagedKVCacheWrapper.run", DECODE,
           ["decode_flash", "decode_cudnn"], ("copy", 0.85)),
+         ("gdn decode f32 states 16/32 D128 batch 64", "gated_delta_rule_decode_pretranspose", GDN.format(state="f32"), [], ("copy", 0.85)),
+         ("gdn decode bf16 states 16/32 D128 batch 64", "gated_delta_rule_decode_pretranspose", GDN.format(state="bf16"), [], ("copy", 0.85)),
+         ("ssu decode bf16 states 128 x 64 x 128 batch 64", "selective_state_update", SSU, [], ("copy", 0.85)),
+         ("gdn chunks 16/32 D128 2048 tokens", "chunk_gated_delta_rule", "bench", [], None),
          ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul_8192"], None),
          ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], None),
          ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:uniform(0,1) top_k=40 top_p=0.9", [], None),

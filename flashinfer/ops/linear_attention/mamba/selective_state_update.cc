@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "flashinfer/op/call.h"
-#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
-#include "flashinfer/ops/linear_attention/cuda_launch.h"
-#include "flashinfer/ops/linear_attention/kernels/mamba/ssu_cuda_params.h"
 #include "flashinfer/ops/linear_attention/mamba/ref.h"
+#include "flashinfer/ops/linear_attention/mamba/ssu_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/ssu_shape.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 
@@ -21,8 +19,6 @@ namespace la = ops::linear_attention;
 using Ssu = SelectiveStateUpdate;
 inline constexpr jit::Kernel kSsu{"flashinfer/ops/linear_attention/kernels/mamba/ssu.h",
                                   "flashinfer::cpu::selective_state_update", "flashinfer::SsuParams"};
-inline constexpr jit::Kernel kSsuCuda{"flashinfer/ops/linear_attention/kernels/cuda/ssu.cuh",
-                                      "flashinfer::cu::selective_state_update", "flashinfer::SsuCudaParams"};
 
 // ---- checks ----
 bool readable(const TensorView& t) { return t.device() == kCpu; }
@@ -260,37 +256,26 @@ op::Prepared prepare_cpu(const Ssu& a) {
   });
 }
 
-SsuIndices indices_of(const std::optional<TensorView>& t) {
-  if (!t) return {};
-  return {{t->data(), t->stride(0), t->dtype() == DType::kI64}, t->rank() == 2 ? t->stride(1) : 0};
-}
 /// Indices and the seed are read by the kernel alone. Sequences that share a slot have no order on a GPU.
 op::Prepared prepare_cuda(const Ssu& a, const op::Call& call) {
   const la::SsuForm f = la::ssu_form(a);
-  if (f.dstate > kDeltaCudaMaxWidth)
-    return op::Unsupported{str("dstate is ", f.dstate, ", but on a GPU it may be at most ", kDeltaCudaMaxWidth)};
   if (call.device.type == DeviceType::kEmu && work_of(a, f).in_order)
     return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
   SsuCudaParams p{params_of(a, f)};
   p.steps = f.steps, p.pad = a.pad_slot_id, p.slots = f.slots, p.updates = !a.disable_state_update;
   p.columns = a.state_batch_indices && a.state_batch_indices->rank() == 2 ? a.state_batch_indices->size(1) : 1;
-  p.dst_each_token = la::ssu_dst_each_token(a);
+  p.dst_each_token = p.updates && la::ssu_dst_each_token(a);
   p.wide = la::rows_aligned(f.b) && la::rows_aligned(f.c);
-  p.lengths = indices_of(a.cu_seqlens), p.read = indices_of(a.state_batch_indices);
-  p.dst = indices_of(a.dst_state_batch_indices), p.cache_row = indices_of(a.intermediate_state_indices);
-  p.accepted = indices_of(a.num_accepted_tokens);
+  p.lengths = la::ssu_indices(a.cu_seqlens), p.read = la::ssu_indices(a.state_batch_indices);
+  p.dst = la::ssu_indices(a.dst_state_batch_indices), p.cache_row = la::ssu_indices(a.intermediate_state_indices);
+  p.accepted = la::ssu_indices(a.num_accepted_tokens);
   bool aligned = la::rows_aligned(f.state);
   if (a.intermediate_states_buffer) {
     p.cache_rows = a.intermediate_states_buffer->size(0);
     aligned = aligned && la::rows_aligned(*a.intermediate_states_buffer);
   }
   if (a.rand_seed) p.seed = a.rand_seed->data_as<int64_t>();
-  const DeltaCudaConfig config = la::delta_config(a.state.dtype(), f.dstate, aligned, !one_decay_a_head(a, f));
-  const int64_t items = f.sequences * f.heads;
-  if (std::string why = la::grid_unsupported(items, f.dim, config.block_rows()); !why.empty())
-    return op::Unsupported{std::move(why)};
-  return ops::prepare_cuda<kSsuCuda>(config, p, call.device,
-                                     la::delta_launch(items, f.dim, config.block_rows(), config.threads));
+  return la::prepare_ssu_cuda(p, a.state.dtype(), aligned, one_decay_a_head(a, f), call.device);
 }
 
 op::Shape out_shape(const Ssu& a) {

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssd_params.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd_ref.h"
+#include "flashinfer/ops/linear_attention/mamba/ssu_cuda.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 
 namespace flashinfer {
@@ -133,20 +134,9 @@ SsuPool pool_of(const std::optional<TensorView>& t) {
   if (t) p.data = t->data(), p.slot = t->stride(0), p.head = t->stride(1), p.dim = t->stride(2);
   return p;
 }
-void run_tokens(jit::CpuFn fn, const Ssd& a) {
+SsuParams token_params(const Ssd& a) {
   SsuParams p{};
-  std::vector<SsuRow> rows;
-  std::vector<int64_t> dst;
   p.sequences = sequences_of(a), p.heads = a.x.size(2), p.dim = a.x.size(3), p.dstate = a.B.size(3);
-  p.dst_stride = a.x.size(1);
-  if (a.checkpoint_states) dst.assign(static_cast<size_t>(p.sequences * p.dst_stride), -1);
-  for (int64_t i = 0; i < p.sequences; ++i) {
-    const la::SsdSequence s = la::ssd_sequence(a, i);
-    rows.push_back({a.cu_seqlens ? s.first : s.row, s.tokens, a.initial_states ? i : -1, a.final_states ? i : -1, -1});
-    if (s.slot >= 0 && s.checkpoint > 0) dst[static_cast<size_t>(i * p.dst_stride + s.checkpoint - 1)] = s.slot;
-  }
-  p.rows = rows.data();
-  if (!dst.empty()) p.dst = dst.data();
   p.heads_per_group = p.heads / a.B.size(2), p.softplus = a.dt_softplus;
   p.dt_min = bound(a.dt_min, -kInfinite), p.dt_max = bound(a.dt_max, kInfinite);
   p.source = pool_of(a.initial_states), p.pool = pool_of(a.final_states), p.dst_pool = pool_of(a.checkpoint_states);
@@ -160,6 +150,21 @@ void run_tokens(jit::CpuFn fn, const Ssd& a) {
   if (a.D) p.d = {a.D->data(), 0, 0, a.D->stride(0), a.D->rank() == 2 ? a.D->stride(1) : 0, a.D->dtype()};
   if (a.dt_bias) p.dt_bias = {a.dt_bias->data(), 0, 0, a.dt_bias->stride(0), 0, a.dt_bias->dtype()};
   p.units_per_task = 1;
+  return p;
+}
+void run_tokens(jit::CpuFn fn, const Ssd& a) {
+  SsuParams p = token_params(a);
+  std::vector<SsuRow> rows;
+  std::vector<int64_t> dst;
+  p.dst_stride = a.x.size(1);
+  if (a.checkpoint_states) dst.assign(static_cast<size_t>(p.sequences * p.dst_stride), -1);
+  for (int64_t i = 0; i < p.sequences; ++i) {
+    const la::SsdSequence s = la::ssd_sequence(a, i);
+    rows.push_back({a.cu_seqlens ? s.first : s.row, s.tokens, a.initial_states ? i : -1, a.final_states ? i : -1, -1});
+    if (s.slot >= 0 && s.checkpoint > 0) dst[static_cast<size_t>(i * p.dst_stride + s.checkpoint - 1)] = s.slot;
+  }
+  p.rows = rows.data();
+  if (!dst.empty()) p.dst = dst.data();
   ops::run_rows_with_scratch(fn, p, p.sequences * p.heads, 1, ssu_scratch(p.dim, p.dstate));
 }
 /// What no token writes: final states of sequences without tokens, checkpoints before the first token.
@@ -193,6 +198,22 @@ op::Prepared prepare_cpu(const Ssd& a) {
     run_tokens(fn, a);
     copy_states(a);
   });
+}
+
+/// Token by token, rows of the state in registers. Indices are read by the kernel alone.
+op::Prepared prepare_cuda(const Ssd& a, const op::Call& call) {
+  SsuCudaParams p{token_params(a)};
+  p.whole = true, p.steps = a.x.size(1), p.lengths = la::ssu_indices(a.cu_seqlens);
+  p.wide = la::rows_aligned(a.B) && la::rows_aligned(a.C);
+  if (a.checkpoint_states) {
+    p.checkpoint_token = la::ssu_indices(a.checkpoint_token_indices),
+    p.checkpoint_slot = la::ssu_indices(a.checkpoint_state_slots);
+    p.checkpoint_slots = a.checkpoint_states->size(0);
+  }
+  bool aligned = true;
+  for (const auto* t : {&a.initial_states, &a.final_states, &a.checkpoint_states})
+    aligned = aligned && (!*t || la::rows_aligned(**t));
+  return la::prepare_ssu_cuda(p, a.state_dtype, aligned, true, call.device);
 }
 
 op::Shape states_shape(const Ssd& a) { return {4, {sequences_of(a), a.x.size(2), a.x.size(3), a.B.size(3)}}; }
@@ -229,7 +250,8 @@ constexpr op::Field fields[] = {
     op::result<&Ssd::final_states>("final_states", nullptr, op::floats, op::dtype_from("state_dtype"),
                                    op::shape<states_shape>, op::when<wants_states>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<ref::ssd_chunk_scan>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
+                                        op::reference<ref::ssd_chunk_scan>()};
 }  // namespace
 
 namespace ops::linear_attention {

@@ -24,9 +24,19 @@ struct SsuStored<DType::kI16> {
 /// What a sequence does; -1: none.
 struct SsuPlan {
   int64_t row, tokens, read, write, cache;
+  int64_t checkpoint, checkpoint_slot;  // after this many tokens the state goes to this slot
 
-  FI_GLOBAL_FN SsuPlan(const SsuCudaParams& a, int64_t i) : row(i), tokens(a.steps), read(i), write(-1), cache(-1) {
+  FI_GLOBAL_FN SsuPlan(const SsuCudaParams& a, int64_t i)
+      : row(i), tokens(a.steps), read(i), write(-1), cache(-1), checkpoint(-1), checkpoint_slot(-1) {
     if (a.lengths.rows.data) row = a.lengths.at(i, 0), tokens = a.lengths.at(i + 1, 0) - row;
+    if (a.whole) {
+      read = a.call.source.data ? i : -1, write = a.call.pool.data ? i : -1;
+      if (!a.checkpoint_token.rows.data) return;
+      const int64_t token = a.checkpoint_token.at(i, 0), to = a.checkpoint_slot.at(i, 0);
+      if (token < 0 || to < 0 || to >= a.checkpoint_slots) return;
+      checkpoint = a.lengths.rows.data ? token - row : token, checkpoint_slot = to;
+      return;
+    }
     if (a.read.rows.data) {
       const int64_t column = a.accepted.rows.data ? a.accepted.at(i, 0) - 1 : 0;
       read = column < a.columns ? slot(a, a.read.at(i, column > 0 ? column : 0)) : -1;
@@ -185,12 +195,13 @@ FI_GLOBAL_FN void selective_state_update(const SsuCudaParams& a) {
   const uint32_t unit = block_x() / tiles;
   const int64_t i = unit / heads, h = unit % heads;
   const SsuPlan plan(a, i);
-  if (plan.tokens > 0) {
+  if (plan.tokens > 0 || (a.whole && (plan.write >= 0 || plan.checkpoint == 0))) {
     SsuRows<C> rows{a, DeltaTile<C>(static_cast<int32_t>(block_x() % tiles), p.dim, p.dstate), h};
     if (plan.read >= 0)
       rows.load(plan.read);
     else
       rows.tile.clear();
+    if (plan.checkpoint == 0) rows.store(p.dst_pool, plan.checkpoint_slot, 0, 0);
 #pragma unroll 1
     for (int64_t t = 0; t < plan.tokens; ++t) {
       // Addresses of this token's rows are computed for this token, instead of kept in registers for all tokens.
@@ -200,8 +211,9 @@ FI_GLOBAL_FN void selective_state_update(const SsuCudaParams& a) {
       float y[C.rows()];
       rows.step(plan.row, t, y);
       rows.tile.put_values(p.out.dtype, const_cast<void*>(p.out.data), ssu_at(p.out, plan.row, t, h), y);
+      if (plan.checkpoint == t + 1) rows.store(p.dst_pool, plan.checkpoint_slot, 0, t);
       if (plan.cache >= 0 && t < a.steps) rows.store(p.cache, plan.cache, t, t);
-      if (a.dst_each_token && a.updates && plan.read >= 0 && t < a.steps)
+      if (a.dst_each_token && plan.read >= 0 && t < a.steps)
         if (const int64_t slot = SsuPlan::slot(a, a.dst.at(i, t)); slot >= 0) rows.store(p.dst_pool, slot, 0, t);
     }
     if (plan.write >= 0) rows.store(p.pool, plan.write, 0, plan.tokens - 1);

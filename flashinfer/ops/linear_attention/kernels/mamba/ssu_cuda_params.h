@@ -25,6 +25,12 @@ struct SsuCudaParams {
   bool updates, dst_each_token, wide;  // wide: rows of b and c are 16-byte aligned
   SsuIndices lengths, read, dst, cache_row, accepted;
   const int64_t* seed;  // null: states are rounded to nearest even
+  // Whole sequences (ssd_chunk_scan): sequence i starts from row i of `source` (zeros without it) and ends in row i of
+  // `pool`, if there is one; the state before token checkpoint_token.at(i), if it is one of the sequence or the first
+  // behind it, goes to slot checkpoint_slot.at(i) of `dst_pool`.
+  bool whole;
+  SsuIndices checkpoint_token, checkpoint_slot;
+  int64_t checkpoint_slots;
 };
 
 }  // namespace flashinfer
