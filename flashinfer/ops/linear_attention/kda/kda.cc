@@ -175,6 +175,7 @@ GdnIndices indices_of(const std::optional<TensorView>& t) {
 op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
   namespace la = ops::linear_attention;
   if (std::string why = la::delta_unsupported(a.q.size(2)); !why.empty()) return op::Unsupported{std::move(why)};
+  if (a.kg_cache) return op::Unsupported{"correction_cache and kg_cache have no GPU kernel"};
   if (call.device.type == DeviceType::kEmu && work_of(a).in_order)
     return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
   KdaCudaParams p{params_of(a)};

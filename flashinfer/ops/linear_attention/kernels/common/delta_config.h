@@ -19,7 +19,7 @@ struct DeltaCudaConfig {
   constexpr int per() const { return width && state != DType::kF32 ? 8 : 4; }
   constexpr int lanes() const { return width ? width / per() : 32; }
   constexpr int pieces() const { return width ? 1 : 2; }
-  constexpr int rows() const { return 4; }
+  constexpr int rows() const { return width ? 4 : 2; }
   constexpr int block_rows() const { return threads / lanes() * rows(); }
 
   static constexpr const char* kName = "flashinfer::DeltaCudaConfig";

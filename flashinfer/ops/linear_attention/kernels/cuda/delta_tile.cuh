@@ -37,6 +37,8 @@ struct DeltaTile {
         width(static_cast<int32_t>(k)) {}
   FI_GLOBAL_FN static int32_t group_lane() { return static_cast<int32_t>(lane() % kLanes); }
   FI_GLOBAL_FN static int32_t column(int piece) { return (piece * kLanes + group_lane()) * kPer; }
+  /// Whether this warp has no row of the state.
+  FI_GLOBAL_FN bool idle() const { return first - static_cast<int32_t>(lane() / kLanes) * kRows >= rows; }
   FI_GLOBAL_FN static float sum(float x) { return warp_reduce<kLanes>(x, Sum{}); }
 
   FI_GLOBAL_FN void clear() {

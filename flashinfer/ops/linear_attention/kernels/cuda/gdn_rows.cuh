@@ -84,6 +84,7 @@ FI_GLOBAL_FN void gdn_rows(const GdnChunkParams& p) {
   if (tokens > 0 || (p.final.data && !p.keep_empty)) {
     const int64_t slot = p.slots.data ? p.slots.at(n) : n;
     DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
+    if (tile.idle()) return;
     if (p.in.data && slot >= 0 && slot < p.in_slots)
       with_states(p.in, [&]<class S>(S* data) {
         tile.load(static_cast<const S*>(data) + slot * p.in.slot + h * p.in.head, p.in.row);

@@ -63,6 +63,7 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
   const int64_t end = n == p.count ? a.tokens : a.sequences.at(n + 1);
   const int64_t query = static_cast<uint32_t>(h) * static_cast<uint32_t>(p.heads) / heads;
   DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
+  if (tile.idle()) return;
   const auto within = [](int64_t slot, int64_t slots) { return slot < slots ? slot : -1; };
   const int64_t read = n == p.count || !p.in.data ? -1 : within(a.read.at(n), a.in_slots);
   void* const out = const_cast<void*>(p.out.data);

@@ -197,6 +197,7 @@ FI_GLOBAL_FN void selective_state_update(const SsuCudaParams& a) {
   const SsuPlan plan(a, i);
   if (plan.tokens > 0 || (a.whole && (plan.write >= 0 || plan.checkpoint == 0))) {
     SsuRows<C> rows{a, DeltaTile<C>(static_cast<int32_t>(block_x() % tiles), p.dim, p.dstate), h};
+    if (rows.tile.idle()) return;
     if (plan.read >= 0)
       rows.load(plan.read);
     else
