@@ -81,6 +81,7 @@ op::Prepared prepare(const Args& a) {
   const la::ConvForm f = la::conv_form(a, false);
   const ConvConfig config{a.x.dtype(), a.weight.dtype(), static_cast<short>(f.width), channels_last(f), f.silu};
   const jit::Loaded& states = jit::cpu_kernel<kStates>(config);
+  jit::cpu_kernel<kConv>(config);  // the list for precompiling holds what is looked up: both
   if (!states.fn) return op::Unsupported{states.why_not};
   return ops::with_kernel<kConv>(config, [&a, states = states.fn](jit::CpuFn fn) {
     launch(fn, states, la::conv_form(a, true), std::is_same_v<Args, Update>);

@@ -44,12 +44,14 @@ KdaFusedParams params_of(const B& a, const KdaFusedCall& c) {
 template <class B>
 op::Prepared prepare_cpu(const B& a) {
   using ops::linear_attention::kda_recurrence_op;
+  // All kernels are looked up before the first return: the list for precompiling holds what is looked up.
+  const auto& norm = jit::cpu_kernel<kNorm>(KdaFusedConfig{DType::kBF16});
+  jit::cpu_kernel<kConv>(KdaFusedConfig{DType::kBF16});
   {
     const KdaFusedCall call(a);
     if (const std::string why = ops::linear_attention::why_not(kda_recurrence_op, &call.recurrence); !why.empty())
       return op::Unsupported{why};
   }
-  const auto& norm = jit::cpu_kernel<kNorm>(KdaFusedConfig{DType::kBF16});
   if (!norm.fn) return op::Unsupported{norm.why_not};
   return ops::with_kernel<kConv>(KdaFusedConfig{DType::kBF16}, [&a, norm = norm.fn](jit::CpuFn conv) {
     KdaFusedCall call(a);
