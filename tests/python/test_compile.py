@@ -73,7 +73,7 @@ def with_outputs(op, arguments):
     required = [f["name"] for f in op.public if f["role"] == "out" and f.get("required") and arguments.get(f["name"]) is None]
     if not required:
         return arguments
-    types = {name: rest for name, *rest in _torch.inferred(op, arguments)}
+    types = {name: rest for name, *rest in _torch.inferred(op, {**{f["name"]: default(op, f) for f in op.public}, **arguments})}
     return {**arguments, **{name: _torch.empty("cpu", *types[name]).view(torch.uint8).zero_().view(getattr(torch, types[name][0]))
                             for name in required}}
 
