@@ -173,6 +173,7 @@ struct Op {
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
   const char* alias = nullptr;       // other names (also_named); log and dump have `name`
+  bool is_collective = false;  // needs the other ranks of a group (collective); a recording of one does not replay
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
@@ -207,6 +208,11 @@ constexpr Op define(const char* name, const char* module, const char* doc, std::
 /// and a constant.
 constexpr Op also_named(Op op, const char* alias) {
   op.alias = alias;
+  return op;
+}
+/// An op that all ranks of a group call together (flashinfer/comm).
+constexpr Op collective(Op op) {
+  op.is_collective = true;
   return op;
 }
 

@@ -21,7 +21,7 @@ enum class Outcome : uint8_t {
   kMismatch,        // an output differs, or the call fails where the recorded one succeeded, or the reverse
   kError,           // the dump could not be read, or the call raised an error
   kNeverCompleted,  // inputs were saved, but the call never returned
-  kNotCompared,     // ran, but the dump has no outputs to compare
+  kNotCompared,     // the dump has no outputs to compare with, or the call needs other ranks and did not run
   kUnknownOp,       // no op of this name in the registry
 };
 /// "passed", "mismatch", "error", "never_completed", "not_compared", "unknown_op".

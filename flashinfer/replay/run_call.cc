@@ -49,6 +49,8 @@ class Runner {
       if (version != op_->version)
         return done(Outcome::kError, str("recorded with version ", version, " of ", op_->name,
                                          ", but this library has version ", op_->version));
+      if (op_->is_collective)
+        return done(Outcome::kNotCompared, "not run: a collective call needs the other ranks of its group");
       if (status_ == record::kPendingFlush)
         return done(Outcome::kNeverCompleted,
                     "captured into a CUDA graph, and never flushed after a replay (flush_graph_dumps)");

@@ -2,6 +2,9 @@
 """flashinfer.comm between processes: back ends, workspaces, allreduce_fusion."""
 import inspect
 import multiprocessing
+import os
+import subprocess
+import sys
 import traceback
 import uuid
 import warnings
@@ -224,6 +227,20 @@ def test_mpi_takes_a_communicator_of_the_program():
     backend = comm.comm_backend.MPIBackend()
     backend.barrier()
     assert fake.waited and backend.allgather(1) == (1,) and backend.Split(0, 0).Get_size() == 1
+
+
+def test_a_recorded_collective_is_not_replayed_alone(tmp_path):
+    script = """
+import torch, flashinfer.comm as comm
+w = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=4, hidden_dim=16, dtype=torch.float16)
+comm.allreduce_fusion(torch.ones(4, 16, dtype=torch.float16), workspace=w, pattern=0)
+w.destroy()
+"""
+    environment = {**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": str(tmp_path / "dump")}
+    log = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
+    assert "FlashInfer API Call: allreduce_fusion" in log and "AllReduceFusionWorkspace object at" in log
+    done = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", str(tmp_path / "dump")], env=dict(os.environ), capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("a collective call needs the other ranks") == 2, done.stdout
 
 
 def test_signature():

@@ -335,10 +335,10 @@ constexpr op::Field fields[] = {
     op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
 };
 constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
-constinit const op::Op fusion_op = op::define<A, validate, cost>(
+constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost>(
     "allreduce_fusion", "flashinfer.comm",
     "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,
-    candidates, nullptr);
+    candidates, nullptr));
 
 constexpr const op::Op* kOps[] = {&workspace_init_op, &workspace_destroy_op, &fusion_op};
 }  // namespace

@@ -68,10 +68,10 @@ constexpr const char *kClass = "AllReduceFusionWorkspace", *kModule = "flashinfe
 }  // namespace
 
 constinit const op::StateType all_reduce_state = op::state_type<AllReduceState>(state_fields);
-constinit const op::Op workspace_init_op =
+constinit const op::Op workspace_init_op = op::collective(
     op::define<Init, validate>("AllReduceFusionWorkspace.__init__", kModule,
                                "Connects the ranks of a group and shares the memory of their all-reduces.", init_fields,
-                               init_candidates, nullptr, {}, &all_reduce_state);
+                               init_candidates, nullptr, {}, &all_reduce_state));
 constinit const op::Op workspace_destroy_op =
     op::define<Destroy>("AllReduceFusionWorkspace.destroy", kModule, "Gives the workspace's memory back.",
                         destroy_fields, destroy_candidates, nullptr, {}, &all_reduce_state);
