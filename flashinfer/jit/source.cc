@@ -11,6 +11,7 @@
 #include <sstream>
 #include <vector>
 
+#include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/hex.h"
@@ -78,12 +79,16 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
 
 namespace {
 
+std::string library_file() { return fs::object_of(reinterpret_cast<const void*>(&library_file)); }
+bool is_in_build_folder(const std::string& library) {
+  return library.starts_with(fs::canonical(build::build_root()) + "/");
+}
+
 std::string find_include_root() {
   if (const auto set = env::current("FLASHINFER_JIT_INCLUDE"); !set.value.empty()) return fs::canonical(set.value);
   const auto holds = [](const std::string& root) { return fs::is_file(root + "/flashinfer/kernels/cpu/vec.h"); };
-  const std::string library = fs::object_of(reinterpret_cast<const void*>(&find_include_root));
-  const std::string build = fs::canonical(build::build_root());
-  if (library.starts_with(build + "/") && holds(build::source_root())) return fs::canonical(build::source_root());
+  const std::string library = library_file();
+  if (is_in_build_folder(library) && holds(build::source_root())) return fs::canonical(build::source_root());
   // <prefix>/lib/libflashinfer.so and <prefix>/lib/<triplet>/libflashinfer.so
   std::string folder = library;
   for (int up = 0; up < 3; ++up) {
@@ -151,6 +156,8 @@ class Walker {
     }
     return true;
   }
+  /// The files that were visited.
+  const std::set<std::string>& files() const { return seen_; }
   /// Whether a visited file holds one of the words.
   bool found() const { return found_; }
   std::string digest() { return text_of(XXH3_128bits_digest(&hash_)); }
@@ -190,7 +197,22 @@ std::string headers_hash(const std::string& root, const std::string& header) {
   const std::lock_guard lock(s.mutex);
   std::string& hash = s.hashes[root + '\n' + header];
   if (!hash.empty()) return hash;
+  const std::string library = library_file();
+  if (is_in_build_folder(library) && root == fs::canonical(build::source_root())) {
+    const std::string changed = changed_params(root, header, library);
+    FI_CHECK(changed.empty(), RuntimeError, changed, " has changed since ", library, " was built: build it again");
+  }
   return hash = headers_hash_now(root, header);
+}
+
+std::string changed_params(const std::string& root, const std::string& header, const std::string& library) {
+  const auto built = fs::file_id(library);
+  Walker walker(root);
+  walker.visit(header);
+  for (const std::string& file : walker.files())
+    if (file.ends_with("params.h") && built && fs::file_id(file).value_or(fs::FileId{}).mtime_ns > built->mtime_ns)
+      return file;
+  return {};
 }
 
 std::string headers_hash_now(const std::string& root, const std::string& header) {

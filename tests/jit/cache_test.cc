@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/jit/cache.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "flashinfer/core/check.h"
@@ -43,6 +45,20 @@ TEST_F(Cache, AnArtifactsFolderIsWholeAndPrivate) {
             "task) {\n"
             "  t::sum<Config{.a = decltype(Config::a)(3), .b = decltype(Config::b)(4)}>(\n"
             "      *static_cast<const t::Params*>(params), task);\n}\n");
+}
+
+TEST_F(Cache, ParametersThatChangedAfterTheLibraryWasBuiltAreNamed) {
+  const std::string library = root_ + "/lib.so", params = root_ + "/t/params.h", kernel = root_ + "/t/kernel.h";
+  fs::make_dirs(root_ + "/t");
+  for (const std::string& file : {library, params, kernel}) fs::write_plain(file, "#include \"t/params.h\"\n");
+  const auto touch = [](const std::string& file, time_t seconds) {
+    const timespec times[2] = {{seconds, 0}, {seconds, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
+  };
+  touch(library, 2000), touch(params, 1000), touch(kernel, 3000);  // an edited kernel is compiled anew
+  EXPECT_EQ(jit::changed_params(root_, "t/kernel.h", library), "");
+  touch(params, 3000);
+  EXPECT_EQ(jit::changed_params(root_, "t/kernel.h", library), params);
 }
 
 TEST_F(Cache, ThePastedCommandBuildsTheSameBytes) {
