@@ -19,8 +19,8 @@ inline bool rows_aligned(const TensorView& t) {
     if (t.size(i) > 1) all |= static_cast<uint64_t>(t.stride(i) * t.item_size());
   return all % 16 == 0 && (t.size(-1) <= 1 || t.stride(-1) == 1);
 }
-/// `aligned`: of the states' rows. 128 threads hold 16 to 64 rows in registers, 64 bytes a thread in flight: with 6 such
-/// blocks an SM more than latency times bandwidth needs (about 40 KB an SM at 4.8 TB/s and 1 us).
+/// `aligned`: of the states' rows. 128 threads hold 16 to 64 rows in registers, 64 bytes a thread in flight: with 6
+/// such blocks an SM more than latency times bandwidth needs (about 40 KB an SM at 4.8 TB/s and 1 us).
 inline DeltaCudaConfig delta_config(DType state, int64_t width, bool aligned, bool channels = false,
                                     bool keys = false) {
   const bool whole = aligned && (width == 64 || width == 128);
