@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
 /// Defines `name`, whose parameters and arguments are given in parentheses, as a call of name@version.
@@ -71,6 +72,20 @@ HIDDEN int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t* acti
   int (*const add)(posix_spawn_file_actions_t*, const char*) =
       (int (*)(posix_spawn_file_actions_t*, const char*))dlsym(RTLD_DEFAULT, "posix_spawn_file_actions_addchdir_np");
   return add == NULL ? ENOSYS : add(actions, path);
+}
+
+// 2.30: a wait by another clock than the realtime one, by which the condition variables of libstdc++ wait (the
+// default).
+HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                  const struct timespec* until) {
+  struct timespec theirs, ours;
+  clock_gettime(clock, &theirs);
+  clock_gettime(CLOCK_REALTIME, &ours);
+  ours.tv_sec += until->tv_sec - theirs.tv_sec;
+  ours.tv_nsec += until->tv_nsec - theirs.tv_nsec;
+  if (ours.tv_nsec < 0) ours.tv_sec -= 1, ours.tv_nsec += 1000000000;
+  if (ours.tv_nsec >= 1000000000) ours.tv_sec += 1, ours.tv_nsec -= 1000000000;
+  return pthread_cond_timedwait(condition, mutex, &ours);
 }
 
 // 2.36, called by std::random_device.

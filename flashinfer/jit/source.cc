@@ -65,7 +65,7 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
     << "#include \"" << r.header << "\"\n\n"
     << (extension ? extension->text + "\n" : "") << "using Config = " << config_type << ";\n";
   if (is_cuda(r))
-    s << "FI_CUDA_ENTRY(" << kernel.params << ", (Config{" << values << "}.threads),\n    " << r.instance << ")\n";
+    s << "FI_CUDA_ENTRY(" << kernel.params << ", (Config{" << values << "}),\n    " << r.instance << ")\n";
   else
     s << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t "
          "task) {\n"

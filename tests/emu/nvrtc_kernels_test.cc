@@ -133,7 +133,7 @@ TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
   for (const Kernel& k : kKernels) {
     const std::string source = str(
         "#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
-        " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
+        " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig, cu::", k.function, "<kConfig>)\n");
     std::string image;
     EXPECT_NO_THROW(
         image = nvrtc_compile(source, "sm_90a", include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
@@ -153,7 +153,7 @@ TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
   const std::string image = nvrtc_compile(
       str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ",
           decode->config, " kConfig{", decode->values, "};\nFI_CUDA_ENTRY(", decode->params,
-          ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),
+          ", kConfig, cu::", decode->function, "<kConfig>)\n"),
       "sm_90a", include_root());
   constexpr uint32_t kWarps = 4, kShared = 37376;  // of a block: 128 threads; attention_launch
   const uint32_t registers = registers_of(image), of_warp = round_up(registers * 32, 256);

@@ -14,9 +14,10 @@
 #if defined(__CUDACC__)
 #define FI_CU __device__ __forceinline__         // a wrapper
 #define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be inlined into it
-#define FI_CUDA_ENTRY(Params, threads, ...)                                                                        \
-  extern "C" __global__ void __launch_bounds__(threads) flashinfer_kernel(const __grid_constant__ Params params) { \
-    __VA_ARGS__(params);                                                                                           \
+#define FI_CUDA_ENTRY(Params, config, ...)                                                           \
+  extern "C" __global__ void __launch_bounds__((config).threads, flashinfer::cu::min_blocks(config)) \
+      flashinfer_kernel(const __grid_constant__ Params params) {                                     \
+    __VA_ARGS__(params);                                                                             \
   }
 #else
 #include "flashinfer/kernels/emu/hooks.h"
@@ -27,10 +28,20 @@
   extern "C" __attribute__((visibility("default"))) void name(const void* entry) {                       \
     __VA_ARGS__(*static_cast<const Params*>(static_cast<const flashinfer::emu::Entry*>(entry)->params)); \
   }
-#define FI_CUDA_ENTRY(Params, threads, ...) FI_CUDA_ENTRY_NAMED(flashinfer_emu_kernel, Params, __VA_ARGS__)
+#define FI_CUDA_ENTRY(Params, config, ...) FI_CUDA_ENTRY_NAMED(flashinfer_emu_kernel, Params, __VA_ARGS__)
 #endif
 
 namespace flashinfer::cu {
+
+/// Blocks that an SM can hold at once (a Config's min_blocks()), which bounds a thread's registers from above; 0: the
+/// compiler chooses. It may choose so few for the sake of occupancy that some are spilled.
+template <class Config>
+constexpr int min_blocks(const Config& c) {
+  if constexpr (requires { c.min_blocks(); })
+    return c.min_blocks();
+  else
+    return 0;
+}
 
 inline constexpr uint32_t kFullMask = 0xffffffffu;
 inline constexpr float kInf = __builtin_bit_cast(float, 0x7f800000u);
