@@ -131,9 +131,9 @@ TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
   env::reload();
   ASSERT_EQ(nvrtc().why_not, "") << "the test packages are not installed";
   for (const Kernel& k : kKernels) {
-    const std::string source = str(
-        "#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
-        " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig, cu::", k.function, "<kConfig>)\n");
+    const std::string source =
+        str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
+            " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig, cu::", k.function, "<kConfig>)\n");
     std::string image;
     EXPECT_NO_THROW(
         image = nvrtc_compile(source, "sm_90a", include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
