@@ -26,26 +26,41 @@ struct Hello {
 Fd own_process() { return Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))); }
 }  // namespace
 
-void Group::State::add(Fd connection, Deadline deadline) {
+/// The same error on every rank: those that are connected, `newcomer`, and those that come within some seconds.
+void Group::State::refuse(const Fd& listener, const Fd& newcomer, const std::string& reason) {
+  int told = 0;
+  const auto tell = [&](const Fd& c) {
+    if (c && send_frame(c.get(), FrameKind::kError, reason, {}, after(1))) ++told;
+  };
+  for (const Fd& c : channels) tell(c);
+  tell(newcomer);
+  const Deadline deadline = after(std::min(5.0, timeout_seconds()));
+  while (told < size - 1 && wait_readable(listener.get(), deadline)) {
+    const Fd late = accept_at(listener.get());
+    Frame hello;
+    if (late && receive_frame(late.get(), hello, after(1)) == Received::kFrame) tell(late);
+  }
+  fail("connect", reason);
+}
+
+void Group::State::add(const Fd& listener, Fd connection, Deadline deadline) {
   Frame frame;
   Hello hello;
   const auto soon = std::min(deadline, after(5));
   if (receive_frame(connection.get(), frame, soon) != Received::kFrame || frame.bytes.size() != sizeof hello) return;
   std::memcpy(&hello, frame.bytes.data(), sizeof hello);
   hello.version[sizeof hello.version - 1] = 0;
-  const auto refuse = [&](const std::string& reason) {
-    send_frame(connection.get(), FrameKind::kError, reason, {}, after(1));
-    fail_all("connect", reason);
-  };
   const std::string who = process_text(hello.rank, hello.process);
   if (std::string_view(hello.version) != build::version())
-    refuse(str(who, " has flashinfer ", hello.version, ", but rank 0 has ", build::version()));
-  if (hello.size != size) refuse(str(who, " expects ", hello.size, " ranks, but rank 0 expects ", size));
-  if (hello.rank < 1 || hello.rank >= size) refuse(str(who, " is not one of ranks 1 to ", size - 1));
+    refuse(listener, connection, str(who, " has flashinfer ", hello.version, ", but rank 0 has ", build::version()));
+  if (hello.size != size)
+    refuse(listener, connection, str(who, " expects ", hello.size, " ranks, but rank 0 expects ", size));
+  if (hello.rank < 1 || hello.rank >= size)
+    refuse(listener, connection, str(who, " is not one of ranks 1 to ", size - 1));
   const auto r = static_cast<size_t>(hello.rank);
   if (channels[r]) {  // of the same process: it connects a later group of this name, and tries again
     if (processes[r] != hello.process)
-      refuse(str("processes ", processes[r], " and ", hello.process, " both are rank ", r));
+      refuse(listener, connection, str("processes ", processes[r], " and ", hello.process, " both are rank ", r));
     return;
   }
   processes[r] = hello.process;
@@ -79,10 +94,10 @@ void Group::State::connect_root() {
     for (int r = 1; r < size; ++r) {  // ranks say nothing until all are there: readable means ended
       const Fd& c = channels[static_cast<size_t>(r)];
       const auto at = std::find_if(wanted.begin(), wanted.end(), [&](const pollfd& p) { return p.fd == c.get(); });
-      if (c && at != wanted.end() && at->revents) fail_all("connect", str(text(r), " has ended"));
+      if (c && at != wanted.end() && at->revents) refuse(listener, {}, str(text(r), " has ended"));
     }
     if (wanted[0].revents)
-      if (Fd connection = accept_at(listener.get())) add(std::move(connection), deadline);
+      if (Fd connection = accept_at(listener.get())) add(listener, std::move(connection), deadline);
   }
   welcome();
 }

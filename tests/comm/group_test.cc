@@ -91,7 +91,14 @@ TEST(Group, SplitOrdersMembersByKeyThenRank) {
 
 TEST(Group, RanksThatDisagreeAllGetAnErrorThatNamesBoth) {
   const std::string name = fresh_name();
-  expect_errors(run_processes(3, [&](int r) { Group::connect(name, r, r == 2 ? 4 : 3); }),
+  const auto late = [](int rank) {  // rank 1 comes when rank 0 has failed already
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  expect_errors(run_processes(3,
+                              [&](int r) {
+                                late(r);
+                                Group::connect(name, r, r == 2 ? 4 : 3);
+                              }),
                 "expects 4 ranks, but rank 0 expects 3");
   expect_errors(run_threads(3, [&](int r) { Group::connect(name, r, 3)->exchange(r == 1 ? "gather" : "scatter", {}); }),
                 "calls gather, but rank 0 calls scatter");
