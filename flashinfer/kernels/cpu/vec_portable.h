@@ -29,7 +29,7 @@ FI_VEC_INLINE Vec splat(float x) { return {F32x4{x, x, x, x}}; }
 FI_VEC_INLINE Mask operator<(Vec a, Vec b) { return {a.r < b.r}; }
 FI_VEC_INLINE Mask operator<=(Vec a, Vec b) { return {a.r <= b.r}; }
 FI_VEC_INLINE Mask operator==(Vec a, Vec b) { return {a.r == b.r}; }
-FI_VEC_INLINE Mask is_nan(Vec a) { return {a.r != a.r}; }
+FI_VEC_INLINE Mask is_nan(Vec a) { return {a.r != a.r}; }  // NOLINT(misc-redundant-expression)
 FI_VEC_INLINE Mask operator&(Mask a, Mask b) { return {a.r & b.r}; }
 FI_VEC_INLINE Mask operator|(Mask a, Mask b) { return {a.r | b.r}; }
 FI_VEC_INLINE Mask operator!(Mask a) { return {~a.r}; }
