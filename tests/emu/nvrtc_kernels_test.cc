@@ -124,11 +124,11 @@ void print_registers(const Kernel& k, const std::string& image) {
 }
 
 TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
-  // DecodeLeavesRoomForThreeBlocks calls NVRTC there, too.
-  if (*build::sanitizer_flags()) GTEST_SKIP() << "NVRTC has no sanitizer, and the plain build compiles the same";
   const std::string python = FI_TEST_PYTHON;
   ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
   env::reload();
+  // DecodeLeavesRoomForThreeBlocks calls NVRTC there, too.
+  if (*build::sanitizer_flags()) GTEST_SKIP() << "NVRTC has no sanitizer, and the plain build compiles the same";
   ASSERT_EQ(nvrtc().why_not, "") << "the test packages are not installed";
   for (const Kernel& k : kKernels) {
     const std::string source =
