@@ -5,34 +5,33 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "bench/limits.h"
+#include "bench/clock.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
 
 using namespace flashinfer;
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+using namespace flashinfer::bench;
 
 /// Seconds of a call by the slowest rank: each rank's median of `rounds`, `inner` calls at a time.
 template <class F>
-double seconds(comm::Group& group, int rounds, int inner, const F& call) {
+double slowest_rank(comm::Group& group, int rounds, int inner, const F& call) {
   std::vector<double> times;
   for (int i = 0; i < rounds + 1; ++i) {
     group.barrier();
-    const double begin = now();
-    for (int k = 0; k < inner; ++k) call();
-    if (i) times.push_back((now() - begin) / inner);
+    const double all = seconds([&] {
+      for (int k = 0; k < inner; ++k) call();
+    });
+    if (i) times.push_back(all / inner);
   }
   double slowest = 0;
-  for (const std::string& s : group.exchange("median", std::to_string(bench::median(times))))
-    slowest = std::max(slowest, std::stod(s));
+  for (const std::string& s : group.exchange("median", str(median(times)))) slowest = std::max(slowest, std::stod(s));
   return slowest;
 }
 
@@ -54,13 +53,13 @@ void run_rank(const std::string& name, int rank, int ranks) {
                  residual = Tensor::zeros({rows, kHidden}, DType::kBF16),
                  gamma = Tensor::zeros({kHidden}, DType::kBF16);
     const int inner = static_cast<int>(std::clamp<int64_t>((8 << 20) / bytes, 1, 200));
-    const double copy = seconds(*group, 15, inner, [&] {
+    const double copy = slowest_rank(*group, 15, inner, [&] {
       std::memcpy(y.data(), x.data(), static_cast<size_t>(bytes));
       asm volatile("" ::: "memory");
     });
-    const double sum = seconds(
+    const double sum = slowest_rank(
         *group, 15, inner, [&] { allreduce_fusion({.input = x, .workspace = workspace, .pattern = 0, .output = y}); });
-    const double norm = seconds(*group, 15, inner, [&] {
+    const double norm = slowest_rank(*group, 15, inner, [&] {
       allreduce_fusion({.input = x,
                         .workspace = workspace,
                         .pattern = 1,

@@ -17,7 +17,7 @@ sources="$(cd "$root" && ls flashinfer/core/*.cc flashinfer/core/cuda/*.cc flash
 flags="-std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -I$root"
 compile=$cxx
 if command -v ccache > /dev/null; then compile="ccache $cxx"; fi
-facts='-DFI_VERSION="\"0\"" -DFI_SOURCE_ROOT="\"\"" -DFI_BUILD_ROOT="\"\"" -DFI_SANITIZER_FLAGS="\"\"" -DFI_BUILD_TYPE="\"\""'
+facts='-DFI_VERSION="\"0\"" -DFI_SOURCE_ROOT="\"\"" -DFI_BUILD_ROOT="\"\"" -DFI_STATIC_PREFIX="\"\"" -DFI_SANITIZER_FLAGS="\"\"" -DFI_BUILD_TYPE="\"\""'
 cat > "$build/stubs.cc" <<EOF
 #include <span>
 #include "flashinfer/op/registry.h"
