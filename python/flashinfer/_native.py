@@ -5,7 +5,7 @@ It is looked for, in this order, in
 
 1. ``$FLASHINFER_BUILD_DIR/lib``, and nowhere else when that is set: a build folder (tests, developers),
 2. ``lib/`` beside this file: an installed package,
-3. ``build/*/lib`` of the checkout this file is in, the newest one.
+3. ``build/*/lib`` of the checkout this file is in, the newest one without sanitizers.
 
 `import flashinfer` loads ``libflashinfer.so`` alone, for the descriptions of the ops. TVM-FFI, and ``libflashinfer_tvm_ffi.so``
 with the functions to call, come with the first call (`connect`): TVM-FFI imports torch when torch is installed, which a program
@@ -23,6 +23,15 @@ _CORE = "libflashinfer.so"
 _FFI = "libflashinfer_tvm_ffi.so"
 
 
+def _is_plain(folder):
+    """Whether the build of a folder `lib` can be loaded into any interpreter: one with sanitizers cannot."""
+    try:
+        with open(os.path.join(os.path.dirname(folder), "CMakeCache.txt"), encoding="utf-8", errors="replace") as file:
+            return not any(line.startswith("FLASHINFER_SANITIZE:") and line.strip().partition("=")[2] for line in file)
+    except OSError:
+        return True
+
+
 def _find_folder():
     here = os.path.dirname(os.path.abspath(__file__))
     checkout = os.path.dirname(os.path.dirname(here))
@@ -31,8 +40,8 @@ def _find_folder():
         candidates = [os.path.join(build, "lib")]
     else:
         candidates = [os.path.join(here, "lib"),
-                      *sorted(glob.glob(os.path.join(checkout, "build", "*", "lib")) + glob.glob(os.path.join(checkout, "build", "lib")),
-                              key=os.path.getmtime, reverse=True)]
+                      *sorted(filter(_is_plain, glob.glob(os.path.join(checkout, "build", "*", "lib"))
+                                     + glob.glob(os.path.join(checkout, "build", "lib"))), key=os.path.getmtime, reverse=True)]
     for folder in candidates:
         if os.path.exists(os.path.join(folder, _FFI)) and glob.glob(os.path.join(folder, _CORE + "*")):
             return folder
