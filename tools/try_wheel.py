@@ -3,7 +3,7 @@
 """tools/try_wheel.py WHEEL [--op OP,OP] [--isa ISA]: installs a wheel into an environment of its own and runs it as another user who has no
 compiler, no network and a home that cannot be written: imports it, and runs the rows of the case tables whose kernels are precompiled.
 
-As root the user is `nobody` (setpriv) and the network is taken away (unshare -n), where the machine allows that; otherwise it runs as the user
+Run as root, it becomes the Unix user `nobody` (setpriv) and drops the network (unshare -n), where the machine allows that; otherwise it runs as the user
 who calls it, and says so."""
 import argparse
 import contextlib
@@ -42,7 +42,7 @@ def run(command, **options):
 
 @contextlib.contextmanager
 def environment(wheel):
-    """A folder that every user can read, with the environment in `venv` and an empty `home` that nobody can write."""
+    """A folder that every user can read, with the environment in `venv` and an empty `home` without write permission."""
     root = pathlib.Path(tempfile.mkdtemp(prefix="try-wheel-"))
     try:
         root.chmod(0o755)

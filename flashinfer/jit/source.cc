@@ -104,6 +104,8 @@ struct State {
   ForkMutex& mutex = g_sources_mutex;
   std::optional<std::string> root;
   std::map<std::string, std::string> hashes;  // root + '\n' + header -> hash
+  std::optional<std::string> library{};       // this one's file
+  bool builds_here = false;                   // it lies in its build folder
 };
 State& state() {
   static State& s = *new State;
@@ -181,6 +183,14 @@ class Walker {
   XXH3_state_t hash_;
 };
 
+std::string changed_params(const Walker& walker, const std::string& library) {
+  const auto built = fs::file_id(library);
+  for (const std::string& file : walker.files())
+    if (file.ends_with("params.h") && built && fs::file_id(file).value_or(fs::FileId{}).mtime_ns > built->mtime_ns)
+      return file;
+  return {};
+}
+
 }  // namespace
 
 std::string hash_hex(std::string_view bytes) { return text_of(XXH3_128bits(bytes.data(), bytes.size())); }
@@ -197,22 +207,23 @@ std::string headers_hash(const std::string& root, const std::string& header) {
   const std::lock_guard lock(s.mutex);
   std::string& hash = s.hashes[root + '\n' + header];
   if (!hash.empty()) return hash;
-  const std::string library = library_file();
-  if (is_in_build_folder(library) && root == fs::canonical(build::source_root())) {
-    const std::string changed = changed_params(root, header, library);
-    FI_CHECK(changed.empty(), RuntimeError, changed, " has changed since ", library, " was built: build it again");
+  Walker walker(root);
+  if (!walker.visit(header)) walker.add("missing " + header);
+  if (!s.library) {
+    s.library = library_file();
+    s.builds_here = is_in_build_folder(*s.library);
   }
-  return hash = headers_hash_now(root, header);
+  if (s.builds_here && root == fs::canonical(build::source_root())) {
+    const std::string changed = changed_params(walker, *s.library);
+    FI_CHECK(changed.empty(), RuntimeError, changed, " has changed since ", *s.library, " was built: build it again");
+  }
+  return hash = walker.digest();
 }
 
 std::string changed_params(const std::string& root, const std::string& header, const std::string& library) {
-  const auto built = fs::file_id(library);
   Walker walker(root);
   walker.visit(header);
-  for (const std::string& file : walker.files())
-    if (file.ends_with("params.h") && built && fs::file_id(file).value_or(fs::FileId{}).mtime_ns > built->mtime_ns)
-      return file;
-  return {};
+  return changed_params(walker, library);
 }
 
 std::string headers_hash_now(const std::string& root, const std::string& header) {
