@@ -10,6 +10,7 @@
 #include "flashinfer/core/thread_pool.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/cache.h"
+#include "flashinfer/jit/precompiled_header.h"
 #include "flashinfer/jit/toolchain.h"
 
 namespace flashinfer::cli {
@@ -77,7 +78,7 @@ void show_jit() {
   for (const std::string& target : targets) {
     const std::string folder = jit::cache_path() + "/" + target;
     for (const std::string& name : fs::list_dir(folder)) {
-      if (!fs::is_dir(folder + "/" + name) ||
+      if (!fs::is_dir(folder + "/" + name) || name.starts_with(jit::kPrecompiledHeaderPrefix) ||
           (target == jit::kModulesFolder && !name.starts_with(".") && !fs::is_file(folder + "/" + name + "/meta.json")))
         continue;
       (jit::read_meta(folder + "/" + name) ? compiled : damaged) += 1;

@@ -14,6 +14,7 @@
 #include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/nvrtc.h"
+#include "flashinfer/jit/precompiled_header.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -163,7 +164,13 @@ process::Result run_compiler(const Request& request, Target target, const Toolch
     options.on_slow = [&] {
       write_stderr(str("flashinfer: compiling ", request.text(), " for ", name(target), " ...\n"));
     };
-  return process::run(argv, options);
+  std::vector<std::string> faster = argv;
+  const std::vector<std::string> header = precompiled_header_options(target, toolchain);
+  faster.insert(faster.end(), header.begin(), header.end());
+  const process::Result result = process::run(faster, options);
+  // A precompiled header that the compiler rejects, or an error: its message and its command are those of the plain
+  // run.
+  return result.ok() || result.timed_out || header.empty() ? result : process::run(argv, options);
 }
 
 }  // namespace

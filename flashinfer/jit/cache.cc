@@ -19,6 +19,7 @@
 #include "flashinfer/core/status_line.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/locks.h"
+#include "flashinfer/jit/precompiled_header.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -233,7 +234,7 @@ int64_t clear_cache() {
         const bool artifact = fs::is_file(dir + "/meta.json");
         const bool ninja = target == kModulesFolder && fs::is_file(dir + "/build.ninja");  // JitSpec.write_ninja()
         if (!artifact && !ninja && !entry.starts_with(".build-") && !entry.starts_with(".lock-") &&
-            !entry.ends_with(".failed"))
+            !entry.starts_with(kPrecompiledHeaderPrefix) && !entry.ends_with(".failed"))
           continue;
         if (!fs::remove_tree(dir)) throw RuntimeError(str("cannot remove ", dir, ": ", std::strerror(errno)));
         artifacts += artifact && !entry.starts_with(".");

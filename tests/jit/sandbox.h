@@ -92,8 +92,11 @@ class Sandbox : public ::testing::Test {
   void compiler(const std::string& before) {
     const std::string real = std::string(flashinfer::build::compiler()).starts_with("Clang") ? "clang++-19" : "g++";
     fs::write_atomic(root_ + "/cxx",
-                     "#!/bin/sh\necho run >> \"" + root_ + "/runs\"\n" + before + "\nexec " + real + " \"$@\"\n", 0700);
+                     "#!/bin/sh\ncase \"$*\" in *c++-header*) echo >> \"" + root_ + "/headers\" ;; *) echo run >> \"" +
+                         root_ + "/runs\" ;; esac\n" + before + "\nexec " + real + " \"$@\"\n",
+                     0700);
   }
+  /// Of kernels; precompiled headers are lines of the file `headers`.
   int64_t compiler_runs() const {
     const auto text = fs::read_file(root_ + "/runs");
     return text ? static_cast<int64_t>(text->size()) / 4 : 0;
