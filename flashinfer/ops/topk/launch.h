@@ -2,7 +2,9 @@
 // What the ops of the family share: parameters, tasks, the kernel.
 #pragma once
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
+#include "flashinfer/ops/topk/kernels/cuda_params.h"
 #include "flashinfer/ops/topk/kernels/params.h"
 #include "flashinfer/ops/topk/kernels/words.h"
 
@@ -37,6 +39,18 @@ inline RowIndices row_indices(const std::optional<TensorView>& t) {
   if (!t) return {};
   return {t->data(), t->stride(0), t->dtype() == DType::kI64};
 }
+// ---- on a GPU ----
+inline constexpr jit::Kernel kTopKCuda{"flashinfer/ops/topk/kernels/cuda/topk.cuh", "flashinfer::cu::top_k",
+                                       "flashinfer::TopKCudaParams"};
+inline StridedIndices cuda_indices(const std::optional<TensorView>& t) {
+  if (!t) return {};
+  return {t->data(), t->stride(0), t->dtype() == DType::kI64};
+}
+/// The parameters that all of them share.
+TopKCudaParams cuda_params_of(const TensorView& input, int64_t k, int64_t tie_break);
+/// A block for each row; allocates the keys of large sorted results.
+op::Prepared prepare_top_k_cuda(const TensorView& input, const TopKCudaParams& p, Device device);
+
 extern const op::Op page_table_op, ragged_op;  // transform.cc
 extern const op::Op varlen_op;                 // varlen.cc
 

@@ -39,6 +39,14 @@ op::Prepared prepare_cpu(const TopK& a) {
   return ops::with_kernel<kTopK>(config_of(a), [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
+op::Prepared prepare_cuda(const TopK& a, const op::Call& call) {
+  TopKCudaParams p = cuda_params_of(a.input, a.k, a.tie_break);
+  p.values = a.values->data(), p.values_stride = a.values->stride(0);
+  p.indices = a.indices->data_as<int64_t>(), p.indices_stride = a.indices->stride(0);
+  p.sorted = a.sorted;
+  return prepare_top_k_cuda(a.input, p, call.device);
+}
+
 void launch_reference(const TopK& a) { ref::top_k(a.input, a.k, a.sorted, a.tie_break == 2, *a.values, *a.indices); }
 
 op::Cost cost(const TopK& a) {
@@ -56,7 +64,8 @@ constexpr op::Field fields[] = {
     op::result<&TopK::values>("values", "n k", op::same_as("input")),
     op::result<&TopK::indices>("indices", "n k", DType::kI64),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<launch_reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
+                                        op::reference<launch_reference>()};
 constinit const op::Op top_k_op = op::define<TopK, validate, cost>(
     "top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.", fields, candidates,
     ops::topk::top_k_cases);

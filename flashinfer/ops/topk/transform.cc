@@ -90,6 +90,26 @@ op::Prepared prepare_cpu(const B& a) {
 }
 
 template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  TopKCudaParams p = cuda_params_of(a.input, a.k, a.tie_break);
+  p.output = output_of(a).template data_as<int32_t>(), p.output_stride = output_of(a).stride(0);
+  p.lengths = cuda_indices(a.lengths), p.starts = cuda_indices(a.row_starts);
+  if constexpr (kPaged<B>) {
+    const TensorView& table = a.src_page_table;
+    p.page_table = table.template data_as<int32_t>();
+    p.table_stride = table.stride(0), p.table_rows = table.size(0), p.table_columns = table.size(1);
+    p.page_shift = std::countr_zero(static_cast<uint64_t>(a.page_size));
+    p.batch = cuda_indices(a.row_to_batch);
+    p.table_starts = cuda_indices(a.page_table_row_starts ? a.page_table_row_starts : a.row_starts);
+    if (a.out_raw_indices)
+      p.raw = a.out_raw_indices->template data_as<int32_t>(), p.raw_stride = a.out_raw_indices->stride(0);
+  } else {
+    p.offsets = cuda_indices(a.offsets);
+  }
+  return prepare_top_k_cuda(a.input, p, call.device);
+}
+
+template <class B>
 void launch_reference(const B& a) {
   for (int64_t r = 0; r < a.input.size(0); ++r) {
     const std::vector<int64_t> chosen =
@@ -146,8 +166,9 @@ constexpr op::Field ragged_fields[] = {
     op::attr<&Ragged::k>("k", op::required),
     FI_TOPK_OPTIONS(Ragged),
     op::result<&Ragged::output>("output", nullptr, DType::kI32, op::shape<output_shape<Ragged>>)};
-constexpr op::Candidate paged_candidates[] = {op::cpu<prepare_cpu<Paged>>(), op::reference<launch_reference<Paged>>()};
-constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare_cpu<Ragged>>(),
+constexpr op::Candidate paged_candidates[] = {op::cuda<prepare_cuda<Paged>>(), op::cpu<prepare_cpu<Paged>>(),
+                                              op::reference<launch_reference<Paged>>()};
+constexpr op::Candidate ragged_candidates[] = {op::cuda<prepare_cuda<Ragged>>(), op::cpu<prepare_cpu<Ragged>>(),
                                                op::reference<launch_reference<Ragged>>()};
 }  // namespace
 

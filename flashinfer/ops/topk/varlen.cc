@@ -58,6 +58,14 @@ op::Prepared prepare(const V& a) {
     if (a.return_values) gather_values(a);
   });
 }
+op::Prepared prepare_cuda(const V& a, const op::Call& call) {
+  TopKCudaParams p = cuda_params_of(a.logits, a.top_k, 0);
+  p.output = a.out_indices->data_as<int32_t>(), p.output_stride = a.out_indices->stride(0);
+  if (a.return_values) p.values = a.out_values->data(), p.values_stride = a.out_values->stride(0);
+  p.lengths = cuda_indices(a.seq_lens);
+  p.next_n = a.next_n, p.ratio = a.compress_ratio;
+  return prepare_top_k_cuda(a.logits, p, call.device);
+}
 void reference(const V& a) {
   for (int64_t r = 0; r < a.logits.size(0); ++r) {
     const std::vector<int64_t> chosen = ref::top_k_window(a.logits, r, 0, length_of(a, r), a.top_k, false);
@@ -90,7 +98,7 @@ constexpr op::Field fields[] = {
     op::attr<&V::load_balance>("load_balance"),
     op::attr<&V::workspace>("workspace"),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::topk {
