@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/kernels/common/page_table.h"
 #include "flashinfer/op/call.h"
 
 namespace flashinfer::ops {
@@ -14,6 +15,18 @@ namespace flashinfer::ops {
 struct AppendTable {
   const TensorView &batch_indices, &positions, &kv_indices, &kv_indptr;
 };
+
+inline StridedIndices strided_indices(const TensorView& t) { return {t.data(), t.stride(0), t.dtype() == DType::kI64}; }
+/// The table of `batch` requests for a kernel.
+inline AppendPages append_pages(const AppendTable& a, int64_t pages, int64_t page_size, int64_t batch) {
+  return {strided_indices(a.batch_indices),
+          strided_indices(a.positions),
+          strided_indices(a.kv_indices),
+          strided_indices(a.kv_indptr),
+          page_size,
+          pages,
+          batch};
+}
 
 /// kv_indptr against kv_indices; ValueError also when a request's last page holds no token or more than page_size.
 /// There are as many requests as kv_last_page_len has entries. Returns the entries of kv_indptr that are theirs.

@@ -5,10 +5,13 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/common/strided_copy.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
 #include "flashinfer/ops/mla/ref.h"
+#include "flashinfer/ops/page/cuda_launch.h"
 
 namespace flashinfer {
 namespace mla {
@@ -44,6 +47,8 @@ void validate_append(const AppendPagedMlaKvCache& a) {
     FI_CHECK(cache.size(1) >= 1, ValueError, x.name, ".shape[1] is 0, but a page holds at least one token");
   }
   const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
+  op::check_indptr_room("kv_indptr", a.kv_indptr, a.kv_last_page_len.size(0), "kv_last_page_len");
+  if (a.kv_indptr.device().type == DeviceType::kCUDA) return;  // as append_paged_kv_cache
   const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
   ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, any.size(0), any.size(1));
 }
@@ -65,6 +70,25 @@ void launch_append(const AppendPagedMlaKvCache& a) {
     }
   };
   ops::for_rows(n, per_task, append);
+}
+inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/kernels/cuda/page.cuh", "flashinfer::cu::append_paged",
+                                         "flashinfer::AppendParams"};
+op::Prepared prepare_append_cuda(const AppendPagedMlaKvCache& a, const op::Call& call) {
+  const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
+  AppendParams p{.plane = {},
+                 .pages = ops::append_pages({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, any.size(0),
+                                            any.size(1), a.kv_last_page_len.size(0)),
+                 .tokens = a.append_ckv.size(0)};
+  const auto both = caches(a);
+  for (size_t i = 0; i < 2; ++i) {
+    if (!*both[i].cache) continue;
+    const TensorView &from = *both[i].from, &to = **both[i].cache;
+    p.plane[i] = {from.data(), to.data(), 1, to.size(2), from.stride(0), 0, to.stride(0), to.stride(1), 0};
+  }
+  if (a.ckv_cache && a.kpe_cache && a.append_ckv.item_size() != a.append_kpe.item_size())
+    return op::Unsupported{"the two caches have elements of different sizes"};
+  const AppendCudaConfig c = cuda::append_config(static_cast<int>(any.item_size()), p);
+  return ops::prepare_cuda<kAppendCuda>(c, p, call.device, cuda::append_launch(c, p, true));
 }
 op::Cost cost_append(const AppendPagedMlaKvCache& a) {
   return {.bytes = 2.0 * static_cast<double>((a.ckv_cache ? a.append_ckv.nbytes() : 0) +
@@ -95,6 +119,29 @@ void launch_concat(const ConcatMlaK& a) {
   };
   ops::for_rows(a.k.size(0), ops::rows_per_task(a.k.size(0), 2 * heads * row), token);
 }
+/// Two copies: the part of each head, and the one of all heads.
+op::Prepared prepare_concat_cuda(const ConcatMlaK& a, const op::Call& call) {
+  const int64_t item = a.k.item_size(), nope = a.k_nope.size(2);
+  const auto copy = [&](const TensorView& x, int64_t head_stride, int64_t at) {
+    const ops::CopyAxis axes[] = {
+        {a.k.size(0), x.stride(0), a.k.stride(0)}, {a.k.size(1), head_stride, a.k.stride(1)}, {x.size(2), 1, 1}};
+    char* const to = a.k.data_as<char>() + at * item;
+    std::optional<ops::StridedCopy> c =
+        ops::strided_copy(axes, item, reinterpret_cast<uintptr_t>(x.data()) | reinterpret_cast<uintptr_t>(to));
+    if (c) c->params.from = x.data_as<char>(), c->params.to = to;
+    return c;
+  };
+  const std::optional<ops::StridedCopy> first = copy(a.k_nope, a.k_nope.stride(1), 0), second = copy(a.k_rope, 0, nope);
+  if (!first || !second) return op::Unsupported{"k has 2^32 elements or more"};
+  const jit::CudaLoaded &one = jit::cuda_kernel<ops::kStridedCopy>(first->config, call.device),
+                        &two = jit::cuda_kernel<ops::kStridedCopy>(second->config, call.device);
+  for (const jit::CudaLoaded* k : {&one, &two})
+    if (!k->why_not.empty()) return op::Unsupported{k->why_not};
+  return [&one, &two, first = *first, second = *second] {
+    ops::launch_unless_empty(one, first.params, first.launch);
+    ops::launch_unless_empty(two, second.params, second.launch);
+  };
+}
 op::Cost cost_concat(const ConcatMlaK& a) {
   return {.bytes = static_cast<double>(a.k.nbytes() + a.k_nope.nbytes() + a.k_rope.nbytes())};
 }
@@ -116,9 +163,10 @@ constexpr op::Field concat_fields[] = {
     op::in<&ConcatMlaK::k_rope>("k_rope", "n 1 dr", op::floats | op::fp8),
     op::attr<&ConcatMlaK::backend>("backend", op::choices("default"), op::keyword_only),
 };
-constexpr op::Candidate append_candidates[] = {op::cpu<launch_append>(),
+constexpr op::Candidate append_candidates[] = {op::cuda<prepare_append_cuda>(), op::cpu<launch_append>(),
                                                op::reference<ref::append_paged_mla_kv_cache>()};
-constexpr op::Candidate concat_candidates[] = {op::cpu<launch_concat>(), op::reference<ref::concat_mla_k>()};
+constexpr op::Candidate concat_candidates[] = {op::cuda<prepare_concat_cuda>(), op::cpu<launch_concat>(),
+                                               op::reference<ref::concat_mla_k>()};
 }  // namespace
 
 constinit const op::Op append_op = op::define<AppendPagedMlaKvCache, validate_append, cost_append>(

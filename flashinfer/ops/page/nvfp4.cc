@@ -3,6 +3,7 @@
 
 #include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/nvfp4.h"
+#include "flashinfer/ops/common/nvfp4_cuda.h"
 #include "flashinfer/ops/page/cases.h"
 #include "flashinfer/ops/page/nvfp4_ref.h"
 #include "flashinfer/ops/page/ops.h"
@@ -57,13 +58,63 @@ op::Prepared prepare(const TensorView& x, const Nvfp4Params& params, std::vector
                                                });
 }
 
+// ---- on a GPU ----
+template <class B>
+TokenPlaces places_of(const B& a, int64_t pages, int64_t page_size) {
+  TokenPlaces p{};
+  p.kind = TokenPlace::kPages;
+  p.pages = ops::append_pages({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size,
+                              a.kv_last_page_len.size(0));
+  return p;
+}
+op::Prepared prepare_append_cuda(const Nvfp4AppendPagedKvCache& a, const op::Call& call) {
+  const Planes c = planes_of(a);
+  Nvfp4CudaParams p{};
+  p.tensor[0] = ops::nvfp4_cuda_tensor(tensor_of(a.append_key, c.data.k, c.scale.k, 1), ops::nvfp4_factor(a.k_scale));
+  p.tensor[1] = ops::nvfp4_cuda_tensor(tensor_of(a.append_value, c.data.v, c.scale.v, 1), ops::nvfp4_factor(a.v_scale));
+  p.places = places_of(a, c.data.k.pages, c.data.k.page_size);
+  p.tokens = a.append_key.size(0);
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4QuantizeCuda>(a.append_key.dtype(), p, call.device);
+}
+op::Prepared prepare_slots_cuda(const Nvfp4AppendWithSlotMapping& a, const op::Call& call) {
+  const Planes c = planes_of(a);
+  Nvfp4CudaParams p{};
+  p.tensor[0] = ops::nvfp4_cuda_tensor(tensor_of(a.append_key, c.data.k, c.scale.k, 1), ops::nvfp4_factor(a.k_scale));
+  p.tensor[1] = ops::nvfp4_cuda_tensor(tensor_of(a.append_value, c.data.v, c.scale.v, 1), ops::nvfp4_factor(a.v_scale));
+  p.places.kind = TokenPlace::kSlots;
+  p.places.pool = c.data.k.pages * c.data.k.page_size;
+  p.places.slots = ops::strided_indices(a.slot_mapping);
+  p.tokens = a.slot_mapping.size(0);
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4QuantizeCuda>(a.append_key.dtype(), p, call.device);
+}
+op::Prepared prepare_mla_cuda(const Nvfp4AppendPagedMlaKvCache& a, const op::Call& call) {
+  const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
+                     scale = ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true);
+  Nvfp4CudaParams p{};
+  p.tensor[0] = ops::nvfp4_cuda_tensor(tensor_of(a.append_ckv, data, scale, 1), ops::nvfp4_factor(a.ckv_scale));
+  Nvfp4CudaTensor& rope = p.tensor[1];
+  rope.plain = ops::token_rows(a.append_kpe);
+  rope.data = ops::token_rows(ops::kv_plane(a.kpe_cache.unsqueeze(2), true));
+  rope.heads = 1, rope.dim = static_cast<uint32_t>(a.append_kpe.size(1)), rope.fp8 = 1;
+  rope.global = ops::nvfp4_factor(a.kpe_scale);
+  p.places = places_of(a, data.pages, data.page_size);
+  p.tokens = a.append_ckv.size(0);
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4QuantizeCuda>(a.append_ckv.dtype(), p, call.device);
+}
+/// On a GPU the host cannot look at the indices without waiting for the stream: kernels skip tokens without a page.
+template <class B>
+void check_tokens(const B& a, int64_t pages, int64_t page_size) {
+  op::check_indptr_room("kv_indptr", a.kv_indptr, a.kv_last_page_len.size(0), "kv_last_page_len");
+  if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
+  const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, pages, page_size);
+}
+
 void validate_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes p = check_planes(a);
   for (const auto& [scale, who] : {std::pair(a.k_scale, "k_scale"), std::pair(a.v_scale, "v_scale")})
     ops::nvfp4_global(who, scale, kBothScales);
-  const TensorView kv_indptr =
-      ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, p.data.k.pages, p.data.k.page_size);
+  check_tokens(a, p.data.k.pages, p.data.k.page_size);
 }
 op::Prepared prepare_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes c = planes_of(a);
@@ -82,7 +133,7 @@ void validate_slots(const Nvfp4AppendWithSlotMapping& a) {
     if (const TensorView* t = s->tensor())
       FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, who, " is ", to_string(*t),
                ", but must be a number or one f32");
-    ops::nvfp4_global(who, scale_of(*s), kDecodeScale);
+    if (!s->tensor() || s->tensor()->device() == kCpu) ops::nvfp4_global(who, scale_of(*s), kDecodeScale);
   }
   const int64_t n = a.slot_mapping.size(0), rows = a.append_key.size(0);
   FI_CHECK(rows >= n, ValueError, "append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
@@ -107,8 +158,7 @@ void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
                          ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true), a.append_ckv.size(1));
   ops::nvfp4_global("ckv_scale", a.ckv_scale);
   ops::nvfp4_global("kpe_scale", a.kpe_scale);
-  const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, pages, page_size);
+  check_tokens(a, pages, page_size);
 }
 op::Prepared prepare_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
@@ -177,9 +227,12 @@ op::Cost cost(const B& a) {
     n = static_cast<double>(a.append_ckv.numel() + a.append_kpe.numel());
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
-constexpr op::Candidate append_candidates[] = {op::cpu<prepare_append>(), op::reference<ref::nvfp4_append>()};
-constexpr op::Candidate slots_candidates[] = {op::cpu<prepare_slots>(), op::reference<ref::nvfp4_append_slots>()};
-constexpr op::Candidate mla_candidates[] = {op::cpu<prepare_mla>(), op::reference<ref::nvfp4_append_mla>()};
+constexpr op::Candidate append_candidates[] = {op::cuda<prepare_append_cuda>(), op::cpu<prepare_append>(),
+                                               op::reference<ref::nvfp4_append>()};
+constexpr op::Candidate slots_candidates[] = {op::cuda<prepare_slots_cuda>(), op::cpu<prepare_slots>(),
+                                              op::reference<ref::nvfp4_append_slots>()};
+constexpr op::Candidate mla_candidates[] = {op::cuda<prepare_mla_cuda>(), op::cpu<prepare_mla>(),
+                                            op::reference<ref::nvfp4_append_mla>()};
 constexpr const char* kModule = "flashinfer.page";
 }  // namespace
 

@@ -77,7 +77,6 @@ void launch_append(const AppendPagedKvCache& a) {
   if (tasks > 1) parallel_for(tasks, task);
 }
 
-StridedIndices indices_of(const TensorView& t) { return {t.data(), t.stride(0), t.dtype() == DType::kI64}; }
 AppendPlane plane_of(const TensorView& from, const ops::KvPlane& to) {
   return {from.data(),    to.data,        to.heads,    to.dim,     from.stride(0),
           from.stride(1), to.stride_page, to.stride_n, to.stride_h};
@@ -85,14 +84,9 @@ AppendPlane plane_of(const TensorView& from, const ops::KvPlane& to) {
 AppendParams append_params(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(a.paged_kv_cache, a.kv_layout);
   return {{plane_of(a.append_key, kv.k), plane_of(a.append_value, kv.v)},
-          indices_of(a.batch_indices),
-          indices_of(a.positions),
-          indices_of(a.kv_indices),
-          indices_of(a.kv_indptr),
-          a.append_key.size(0),
-          kv.k.page_size,
-          kv.k.pages,
-          a.kv_last_page_len.size(0)};
+          ops::append_pages({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size,
+                            a.kv_last_page_len.size(0)),
+          a.append_key.size(0)};
 }
 AppendCudaConfig append_config(const AppendPagedKvCache& a, const AppendParams& p) {
   return cuda::append_config(static_cast<int>(a.append_key.item_size()), p);
@@ -110,14 +104,17 @@ op::Cost cost_append(const AppendPagedKvCache& a) {
 constexpr const char* kPositions = "get_batch_indices_positions";
 
 void validate_positions(const GetBatchIndicesPositions& a) {
+  FI_CHECK(a.append_indptr.size(0) >= 1, ValueError,
+           "append_indptr is empty, but must have one entry more than there are requests");
+  FI_CHECK(a.seq_lens.size(0) >= a.append_indptr.size(0) - 1, ValueError, "seq_lens.shape[0] is ", a.seq_lens.size(0),
+           ", but append_indptr describes ", a.append_indptr.size(0) - 1, " requests");
+  if (a.append_indptr.device().type == DeviceType::kCUDA) return;  // as validate_append
   const int64_t total = op::check_indptr("append_indptr", a.append_indptr);
   FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, "append_indptr[-1] is ", total,
            ", but positions are int32");
   FI_CHECK(a.nnz >= total, ValueError, "nnz is ", a.nnz, ", but append_indptr[-1] is ", total,
            ": there is no room for every new token");
   const int64_t batch = a.append_indptr.size(0) - 1;
-  FI_CHECK(a.seq_lens.size(0) >= batch, ValueError, "seq_lens.shape[0] is ", a.seq_lens.size(0),
-           ", but append_indptr describes ", batch, " requests");
   op::check_index_range("seq_lens", a.seq_lens.slice(0, 0, batch), 0, std::numeric_limits<int32_t>::max(),
                         "lengths are int32");
   for (int64_t b = 0; b < batch; ++b) {
@@ -141,11 +138,38 @@ void launch_positions(const GetBatchIndicesPositions& a) {
   for (; t < a.nnz; ++t) request[t * rs] = -1, position[t * ps] = 0;
 }
 
+inline constexpr jit::Kernel kPositionsCuda{"flashinfer/ops/page/kernels/cuda/page.cuh",
+                                            "flashinfer::cu::batch_positions", "flashinfer::PositionsParams"};
+inline constexpr jit::Kernel kSeqLensCuda{"flashinfer/ops/page/kernels/cuda/page.cuh", "flashinfer::cu::seq_lens",
+                                          "flashinfer::SeqLensParams"};
+constexpr IndexCudaConfig kIndexConfig{128};
+/// A thread for each of n elements.
+template <const jit::Kernel& K, class Params>
+op::Prepared prepare_index_cuda(const Params& p, int64_t n, Device device) {
+  cuda::Launch l;
+  l.block[0] = static_cast<unsigned>(kIndexConfig.threads);
+  l.grid[0] = static_cast<unsigned>(ceil_div(n, kIndexConfig.threads));
+  l.pdl = true;
+  return ops::prepare_cuda<K>(kIndexConfig, p, device, l);
+}
+op::Prepared prepare_positions_cuda(const GetBatchIndicesPositions& a, const op::Call& call) {
+  const PositionsParams p{ops::strided_indices(a.append_indptr),
+                          ops::strided_indices(a.seq_lens),
+                          a.batch_indices->data_as<int32_t>(),
+                          a.positions->data_as<int32_t>(),
+                          a.batch_indices->stride(0),
+                          a.positions->stride(0),
+                          a.nnz,
+                          a.append_indptr.size(0) - 1};
+  return prepare_index_cuda<kPositionsCuda>(p, a.nnz, call.device);
+}
+
 constexpr const char* kSeqLens = "get_seq_lens";
 
 void validate_seq_lens(const GetSeqLens& a) {
-  const int64_t pages = op::check_indptr("kv_indptr", a.kv_indptr);
   FI_CHECK(a.page_size >= 1, ValueError, "page_size is ", a.page_size, ", but must be at least 1");
+  if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
+  const int64_t pages = op::check_indptr("kv_indptr", a.kv_indptr);
   FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, pages, " pages of ", a.page_size,
            " tokens are more than an int32 length holds");
   op::check_index_range("kv_last_page_len", a.kv_last_page_len, 0, a.page_size + 1, "0..page_size");
@@ -157,6 +181,16 @@ void launch_seq_lens(const GetSeqLens& a) {
     out[b * a.out->stride(0)] =
         static_cast<int32_t>(std::max<int64_t>(pages - 1, 0) * a.page_size + op::index_at(a.kv_last_page_len, b));
   }
+}
+
+op::Prepared prepare_seq_lens_cuda(const GetSeqLens& a, const op::Call& call) {
+  const SeqLensParams p{ops::strided_indices(a.kv_indptr),
+                        ops::strided_indices(a.kv_last_page_len),
+                        a.out->data_as<int32_t>(),
+                        a.out->stride(0),
+                        a.page_size,
+                        a.kv_last_page_len.size(0)};
+  return prepare_index_cuda<kSeqLensCuda>(p, p.batch, call.device);
 }
 
 constexpr op::Field append_fields[] = {
@@ -186,9 +220,10 @@ constexpr op::Field seq_lens_fields[] = {
 
 constexpr op::Candidate append_candidates[] = {op::cuda<prepare_append_cuda>(), op::cpu<launch_append>(),
                                                op::reference<ref::append_paged_kv_cache>()};
-constexpr op::Candidate positions_candidates[] = {op::cpu<launch_positions>(),
+constexpr op::Candidate positions_candidates[] = {op::cuda<prepare_positions_cuda>(), op::cpu<launch_positions>(),
                                                   op::reference<ref::get_batch_indices_positions>()};
-constexpr op::Candidate seq_lens_candidates[] = {op::cpu<launch_seq_lens>(), op::reference<ref::get_seq_lens>()};
+constexpr op::Candidate seq_lens_candidates[] = {op::cuda<prepare_seq_lens_cuda>(), op::cpu<launch_seq_lens>(),
+                                                 op::reference<ref::get_seq_lens>()};
 
 constinit const op::Op append_op = op::define<AppendPagedKvCache, validate_append, cost_append>(
     kAppend, "flashinfer.page", "Copies new keys and values to their slots of a paged cache.", append_fields,

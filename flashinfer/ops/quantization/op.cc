@@ -6,8 +6,10 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
+#include "flashinfer/ops/quantization/kernels/layout_params.h"
 #include "flashinfer/ops/quantization/kernels/params.h"
 #include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/ref.h"
@@ -64,6 +66,21 @@ op::Prepared prepare(const B& a) {
   return ops::with_kernel<kPack>(config_of(a.bitorder), [&a](jit::CpuFn fn) { launch(a, fn); });
 }
 
+inline constexpr jit::Kernel kPackCuda{"flashinfer/ops/quantization/kernels/cuda/layout.cuh",
+                                       "flashinfer::cu::pack_bits", "flashinfer::PackBitsCudaParams"};
+op::Prepared prepare_cuda(const PackBits& a, const op::Call& call) {
+  const PackBitsCudaParams p{static_cast<const uint8_t*>(a.x.data()), a.y->data_as<uint8_t>(), a.x.size(0)};
+  const bool aligned = reinterpret_cast<uintptr_t>(p.x) % 16 == 0 && reinterpret_cast<uintptr_t>(p.y) % 2 == 0;
+  const PackBitsCudaConfig c{a.bitorder == "big", aligned, 256};
+  cuda::Launch l;
+  l.block[0] = static_cast<unsigned>(c.threads);
+  const int64_t blocks = ceil_div(p.n, int64_t{16} * c.threads);
+  if (blocks >= int64_t{1} << 31) return op::Unsupported{"x has 2^43 elements or more"};
+  l.grid[0] = static_cast<unsigned>(blocks);
+  l.pdl = true;
+  return ops::prepare_cuda<kPackCuda>(c, p, call.device, l);
+}
+
 template <class B>
 op::Cost cost(const B& a) {
   return {.bytes = 1.125 * static_cast<double>(a.x.numel())};
@@ -84,7 +101,8 @@ constexpr op::Field segments_fields[] = {
     op::result<&SegmentPackBits::y>("y", nullptr, DType::kU8, op::shape<kShape<SegmentPackBits>>),
     op::result<&SegmentPackBits::new_indptr>("new_indptr", "b+1", op::same_as("indptr")),
 };
-constexpr op::Candidate packbits_candidates[] = {op::cpu<prepare<PackBits>>(), op::reference<ref::packbits>()};
+constexpr op::Candidate packbits_candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare<PackBits>>(),
+                                                 op::reference<ref::packbits>()};
 constexpr op::Candidate segments_candidates[] = {op::cpu<prepare<SegmentPackBits>>(),
                                                  op::reference<ref::segment_packbits>()};
 constexpr const char* kModule = "flashinfer.quantization";

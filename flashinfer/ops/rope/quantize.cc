@@ -5,10 +5,12 @@
 
 #include "flashinfer/kernels/common/token_rows.h"
 #include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
 #include "flashinfer/ops/rope/kernels/params.h"
+#include "flashinfer/ops/rope/kernels/quantize_cuda_params.h"
 #include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/quantize_ref.h"
 
@@ -17,6 +19,8 @@ namespace {
 
 inline constexpr jit::Kernel kQuantize{"flashinfer/ops/rope/kernels/cpu/quantize.h", "flashinfer::cpu::rope_quantize",
                                        "flashinfer::RopeQuantizeParams"};
+inline constexpr jit::Kernel kQuantizeCuda{"flashinfer/ops/rope/kernels/cuda/quantize.cuh",
+                                           "flashinfer::cu::rope_quantize", "flashinfer::RopeQuantizeCudaParams"};
 using Plain = RopeQuantizeFp8;
 using Append = RopeQuantizeFp8Append;
 constexpr const char* kName = "rope_quantize_fp8";
@@ -132,6 +136,8 @@ void check_cache(const Append& a) {
 void validate_append(const Append& a) {
   check_parts(a);
   check_cache(a);
+  // On a GPU the host cannot look at the indices without waiting for the stream: tokens without a page are skipped.
+  if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
   ops::check_page_table(a.kv_indices, a.kv_indptr, nullptr, a.page_size);
   ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, a.paged_kv_cache.first.size(0),
                     a.page_size);
@@ -178,12 +184,22 @@ op::Prepared prepare(const B& a, RopeQuantizeParams p, std::vector<int64_t> slot
     ops::run_rows(fn, p, p.tokens, p.tokens_per_task);
   });
 }
+void set_parts(const Plain& a, RopeQuantizePart* part) {
+  part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
+  part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  part[2] = part_of(&a.k_rope, rows_of(*a.k_rope_out), a.quant_scale_kv, true, false);
+  part[3] = part_of(pointer(a.k_nope), rows_of(*a.k_nope_out), a.quant_scale_kv, false, false);
+}
+void set_parts(const Append& a, const CachePlanes& c, RopeQuantizePart* part) {
+  part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
+  part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  part[2] = part_of(&a.k_rope, rows_of(c.rope), a.quant_scale_kv, true, true);
+  part[3] = part_of(pointer(a.k_nope), rows_of(c.nope), a.quant_scale_kv, false, true);
+  part[4] = part_of(pointer(a.v), rows_of(c.v), a.quant_scale_kv, false, true);
+}
 op::Prepared prepare_plain(const Plain& a) {
   RopeQuantizeParams p{};
-  p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
-  p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
-  p.part[2] = part_of(&a.k_rope, rows_of(*a.k_rope_out), a.quant_scale_kv, true, false);
-  p.part[3] = part_of(pointer(a.k_nope), rows_of(*a.k_nope_out), a.quant_scale_kv, false, false);
+  set_parts(a, p.part);
   return prepare(a, p);
 }
 op::Prepared prepare_append(const Append& a) {
@@ -191,12 +207,50 @@ op::Prepared prepare_append(const Append& a) {
   std::vector<int64_t> slots =
       ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size);
   RopeQuantizeParams p{};
-  p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
-  p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
-  p.part[2] = part_of(&a.k_rope, rows_of(c.rope), a.quant_scale_kv, true, true);
-  p.part[3] = part_of(pointer(a.k_nope), rows_of(c.nope), a.quant_scale_kv, false, true);
-  p.part[4] = part_of(pointer(a.v), rows_of(c.v), a.quant_scale_kv, false, true);
+  set_parts(a, c, p.part);
   return prepare(a, p, std::move(slots));
+}
+
+// ---- on a GPU ----
+/// Every part in whole pieces of 16 bytes whose codes are aligned too; `bits` of all addresses and strides.
+bool aligned(const RopeQuantizePart& r, int64_t item, bool interleave) {
+  const int64_t n = 16 / item, width = r.rotate && !interleave ? r.dim / 2 : r.dim;
+  const uint64_t from = reinterpret_cast<uintptr_t>(r.from.data) |
+                        static_cast<uint64_t>((r.from.stride_n | (r.heads > 1 ? r.from.stride_h : 0) | width) * item),
+                 to = reinterpret_cast<uintptr_t>(r.to.data) |
+                      static_cast<uint64_t>(r.to.stride_n | (r.heads > 1 ? r.to.stride_h : 0) |
+                                            (r.paged ? r.to.stride_page : 0) | width);
+  return from % 16 == 0 && to % static_cast<uint64_t>(n) == 0;
+}
+template <class B>
+op::Prepared launch_cuda(const B& a, RopeQuantizeCudaParams p, Device device) {
+  p.positions = {a.pos_ids.data(), a.pos_ids.dtype() == DType::kI64};
+  p.table = a.cos_sin_cache.template data_as<float>();
+  p.table_stride = a.cos_sin_cache.stride(0), p.table_rows = a.cos_sin_cache.size(0);
+  p.tokens = a.q_rope.size(0);
+  const RopeQuantizeConfig c = config_of(a);
+  RopeQuantizeCudaConfig config{c.dtype, c.out, c.interleave, 1, 128};
+  for (const RopeQuantizePart& r : p.part)
+    if (r.dim && !aligned(r, a.q_rope.item_size(), c.interleave != 0)) config.aligned = 0;
+  if (p.tokens >= int64_t{1} << 31) return op::Unsupported{"there are 2^31 or more tokens"};
+  cuda::Launch l;
+  l.grid[0] = static_cast<unsigned>(p.tokens), l.block[0] = static_cast<unsigned>(config.threads);
+  l.pdl = a.enable_pdl;
+  return ops::prepare_cuda<kQuantizeCuda>(config, p, device, l);
+}
+op::Prepared prepare_plain_cuda(const Plain& a, const op::Call& call) {
+  RopeQuantizeCudaParams p{};
+  set_parts(a, p.part);
+  return launch_cuda(a, p, call.device);
+}
+op::Prepared prepare_append_cuda(const Append& a, const op::Call& call) {
+  RopeQuantizeCudaParams p{};
+  const CachePlanes c = planes_of(a);
+  set_parts(a, c, p.part);
+  p.paged = 1;
+  p.pages = ops::append_pages({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size,
+                              a.kv_indptr.size(0) - 1);
+  return launch_cuda(a, p, call.device);
 }
 
 template <class B>
@@ -244,9 +298,11 @@ constexpr op::Field append_fields[] = {
     op::attr<&Append::enable_pdl>("enable_pdl")};
 
 namespace family = ops::rope;
-constexpr op::Candidate plain_candidates[] = {op::cpu<prepare_plain>(), op::reference<ref::rope_quantize_fp8>()};
-constexpr op::Candidate mla_candidates[] = {op::cpu<prepare_plain>(), op::reference<ref::rope_quantize_fp8>()};
-constexpr op::Candidate append_candidates[] = {op::cpu<prepare_append>(),
+constexpr op::Candidate plain_candidates[] = {op::cuda<prepare_plain_cuda>(), op::cpu<prepare_plain>(),
+                                              op::reference<ref::rope_quantize_fp8>()};
+constexpr op::Candidate mla_candidates[] = {op::cuda<prepare_plain_cuda>(), op::cpu<prepare_plain>(),
+                                            op::reference<ref::rope_quantize_fp8>()};
+constexpr op::Candidate append_candidates[] = {op::cuda<prepare_append_cuda>(), op::cpu<prepare_append>(),
                                                op::reference<ref::rope_quantize_fp8_append>()};
 constexpr const char* kModule = "flashinfer.rope";
 constexpr const char* kDoc =

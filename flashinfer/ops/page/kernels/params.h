@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/common/page_table.h"
 
 namespace flashinfer {
 
@@ -22,12 +23,6 @@ struct AppendCudaConfig {
   friend constexpr bool operator==(const AppendCudaConfig&, const AppendCudaConfig&) = default;
 };
 
-/// An array of int32 or int64 with a stride in elements.
-struct StridedIndices {
-  const void* data;
-  int64_t stride, wide;  // wide: int64
-};
-
 /// K or V: strides in elements.
 struct AppendPlane {
   const void* from;
@@ -37,8 +32,32 @@ struct AppendPlane {
 };
 struct AppendParams {
   AppendPlane plane[2];
-  StridedIndices batch_indices, positions, kv_indices, kv_indptr;  // of token t; a negative request is padding
-  int64_t tokens, page_size, pages, batch;  // tokens whose request, position or page does not exist are skipped
+  AppendPages pages;
+  int64_t tokens;
+};
+
+struct IndexCudaConfig {
+  int threads;
+
+  static constexpr const char* kName = "flashinfer::IndexCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const IndexCudaConfig&, const IndexCudaConfig&) = default;
+};
+/// Request and position of each of `tokens` tokens: those of request b are [indptr[b], indptr[b + 1]) and end at its
+/// length.
+struct PositionsParams {
+  StridedIndices indptr, seq_lens;
+  int32_t *batch_indices, *positions;
+  int64_t batch_stride, position_stride, tokens, batch;
+};
+/// Lengths of requests from their pages.
+struct SeqLensParams {
+  StridedIndices indptr, last_page_len;
+  int32_t* out;
+  int64_t out_stride, page_size, batch;
 };
 
 }  // namespace flashinfer

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flashinfer/ops/common/reference.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
@@ -31,22 +32,40 @@ inline float scale_at(const TensorView& t, int64_t i) {
   return static_cast<float>(ref::load_element(t, t.rank() ? i * t.stride(0) : 0));
 }
 
-inline Plan plan_of(const Fp4Quantize& a) {
+/// The plan without its factors, which may be on a GPU.
+inline Plan form_of(const Fp4Quantize& a) {
   Plan p{{a.input.dtype(), static_cast<unsigned char>(a.sf_vec_size), a.sf_use_ue8m0, 0, 0},
          !a.is_sf_swizzled_layout ? SfLayout::kLinear
          : a.is_sf_8x4_layout     ? SfLayout::k8x4
                                   : SfLayout::k128x4,
          {}};
+  p.set(ops::four_over_six(a.nvfp4_4over6));
+  return p;
+}
+inline Plan form_of(const Nvfp4Quantize& a) {
+  Plan p{{a.a.dtype(), 16, 0, 0, 0}, a.do_shuffle ? SfLayout::k128x4 : static_cast<SfLayout>(a.sfLayout), {}};
+  p.set(ops::four_over_six(a.nvfp4_4over6));
+  return p;
+}
+inline Plan form_of(const Nvfp4BatchedQuantize& a) {
+  Plan p{{a.a.dtype(), static_cast<unsigned char>(a.sf_vec_size), 0, 0, 0}, SfLayout::k128x4, {}};
+  p.set(ops::four_over_six(a.nvfp4_4over6));
+  return p;
+}
+inline Plan form_of(const Mxfp4Quantize& a) {
+  return {{a.a.dtype(), 32, 1, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
+}
+
+inline Plan plan_of(const Fp4Quantize& a) {
+  Plan p = form_of(a);
   if (a.global_scale) {
     const float g = a.global_scale->data_as<float>()[0];
     p.encode = {a.is_global_scale_inversed ? 1.0f / g : g};
   }
-  p.set(ops::four_over_six(a.nvfp4_4over6));
   return p;
 }
 inline Plan plan_of(const Nvfp4Quantize& a) {
-  Plan p{{a.a.dtype(), 16, 0, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
-  p.set(ops::four_over_six(a.nvfp4_4over6));
+  Plan p = form_of(a);
   if (a.per_token_activation) return p;
   if (const TensorView* t = a.a_global_sf.tensor()) {
     for (int64_t i = 0; i < t->numel(); ++i) p.encode.push_back(scale_at(*t, i));
@@ -57,16 +76,29 @@ inline Plan plan_of(const Nvfp4Quantize& a) {
   return p;
 }
 inline Plan plan_of(const Nvfp4BatchedQuantize& a) {
-  Plan p{{a.a.dtype(), static_cast<unsigned char>(a.sf_vec_size), 0, 0, 0}, SfLayout::k128x4, {}};
-  p.set(ops::four_over_six(a.nvfp4_4over6));
+  Plan p = form_of(a);
   for (int64_t i = 0; i < a.a_global_sf.numel(); ++i)
     p.encode.push_back(a.a_global_sf.data_as<float>()[a.a_global_sf.rank() ? i * a.a_global_sf.stride(0) : 0]);
   p.encode_batch = a.a_global_sf.numel() > 1;
   return p;
 }
-inline Plan plan_of(const Mxfp4Quantize& a) {
-  return {{a.a.dtype(), 32, 1, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
+inline Plan plan_of(const Mxfp4Quantize& a) { return form_of(a); }
+
+/// The factors as a GPU's kernel reads them.
+inline FactorSource source_of(const Fp4Quantize& a) {
+  FactorSource f = ops::factor_of(a.global_scale);
+  f.inverted = a.global_scale && a.is_global_scale_inversed;
+  return f;
 }
+inline FactorSource source_of(const Nvfp4Quantize& a) {
+  const TensorView* const t = a.a_global_sf.tensor();
+  if (!t) return {.value = static_cast<float>(a.a_global_sf.number())};
+  return ops::factor_of(*t, 0, t->numel() > 1 ? t->stride(0) : 0);
+}
+inline FactorSource source_of(const Nvfp4BatchedQuantize& a) {
+  return ops::factor_of(a.a_global_sf, a.a_global_sf.numel() > 1 ? a.a_global_sf.stride(0) : 0);
+}
+inline FactorSource source_of(const Mxfp4Quantize&) { return {.value = 1}; }
 
 inline const TensorView& input_of(const Fp4Quantize& a) { return a.input; }
 template <class B>

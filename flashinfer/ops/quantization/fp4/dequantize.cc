@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/quantization/fp4/dequantize.h"
 
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -20,6 +21,7 @@ struct Fp4Rows {
   bool power;
   float global;
   std::optional<TensorView> output;
+  FactorSource global_source{.value = 1};  // on a GPU
 };
 SfLayout layout_of(const E2m1ToFloat& a) {
   return !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4;
@@ -34,7 +36,8 @@ Fp4Rows rows_of(const E2m1ToFloat& a) {
           a.ufp8_type == 0,
           a.global_scale_tensor && a.global_scale_tensor->device() == kCpu ? a.global_scale_tensor->data_as<float>()[0]
                                                                            : 1.0f,
-          a.output};
+          a.output,
+          ops::factor_of(a.global_scale_tensor)};
 }
 Fp4Rows rows_of(const Mxfp4Dequantize& a) {
   return {"mxfp4_dequantize", a.a_fp4, a.a_sf, "a_sf", static_cast<SfLayout>(a.sfLayout), 32, true, 1.0f, a.output};
@@ -87,6 +90,19 @@ op::Prepared prepare(const B& a) {
   return ops::prepare_block_dequantize({0, r.power}, p);
 }
 template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const Fp4Rows r = rows_of(a);
+  BlockDequantCudaParams p{};
+  p.codes = r.codes.data_as<uint8_t>(), p.scales = r.scales.data_as<uint8_t>(), p.y = r.output->data_as<float>();
+  const int64_t columns = 2 * r.codes.size(1) / r.block;
+  p.units = scale_units(r.layout, r.codes.size(0), columns), p.block = static_cast<uint32_t>(r.block);
+  p.code_stride = r.codes.stride(0), p.y_stride = r.output->stride(0);
+  const bool strided = std::is_same_v<B, Mxfp4DequantizeHost>;
+  p.scale_row_stride = strided ? r.scales.stride(0) : columns, p.scale_column_stride = strided ? r.scales.stride(1) : 1;
+  p.global = r.global_source;
+  return ops::prepare_block_dequantize_cuda({0, r.power}, p, call.device);
+}
+template <class B>
 void reference(const B& a) {
   const Fp4Rows r = rows_of(a);
   const Tensor scales = Tensor::clone(r.scales);
@@ -130,9 +146,12 @@ constexpr op::Field host_fields[] = {
     op::attr<&H::group_size>("group_size"),
     op::result<&H::output>("output", "m 2*half", DType::kF32),
 };
-constexpr op::Candidate to_float_candidates[] = {op::cpu<prepare<A>>(), op::reference<reference<A>>()};
-constexpr op::Candidate mxfp4_candidates[] = {op::cpu<prepare<M>>(), op::reference<reference<M>>()};
-constexpr op::Candidate host_candidates[] = {op::cpu<prepare<H>>(), op::reference<reference<H>>()};
+constexpr op::Candidate to_float_candidates[] = {op::cuda<prepare_cuda<A>>(), op::cpu<prepare<A>>(),
+                                                 op::reference<reference<A>>()};
+constexpr op::Candidate mxfp4_candidates[] = {op::cuda<prepare_cuda<M>>(), op::cpu<prepare<M>>(),
+                                              op::reference<reference<M>>()};
+constexpr op::Candidate host_candidates[] = {op::cuda<prepare_cuda<H>>(), op::cpu<prepare<H>>(),
+                                             op::reference<reference<H>>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 

@@ -37,19 +37,9 @@ BlockQuantParams extended(const Nvfp4Quantize& a, const Plan& plan, BlockQuantPa
     p.token_out = token_out(a);
   return p;
 }
-Plan laid_out(const Nvfp4Quantize& a) {
-  Plan plan = plan_of(a);
-  if (a.do_shuffle) plan.layout = SfLayout::k128x4;
-  return plan;
-}
-template <class B>
-Plan laid_out(const B& a) {
-  return plan_of(a);
-}
-
 template <class B>
 op::Prepared prepare(const B& a) {
-  Plan plan = laid_out(a);
+  Plan plan = plan_of(a);
   const BlockQuantConfig config = plan.config;
   return ops::with_kernel<ops::kBlockQuantize>(config, [&a, plan = std::move(plan)](jit::CpuFn fn) {
     const ops::Rows x = ops::as_rows(input_of(a)), codes = ops::as_rows(*a.x_q);
@@ -69,6 +59,78 @@ op::Prepared prepare_batched(const Nvfp4BatchedQuantize& a) {
   });
 }
 
+// ---- on a GPU ----
+template <class B>
+bool pdl_of(const B& a) {
+  if constexpr (requires { a.enable_pdl; })
+    return ops::wants_pdl(a.enable_pdl);
+  else
+    return true;
+}
+/// Largest magnitudes and factors of rows that have scales of their own, then the codes: two reads of x.
+op::Prepared prepare_tokens_cuda(const Nvfp4Quantize& a, const Plan& plan, BlockQuantCudaParams p, Device device) {
+  const jit::CudaLoaded& quantize =
+      jit::cuda_kernel<ops::kBlockQuantizeCuda>(ops::block_config(plan.config, BlockInput::kPlain, p), device);
+  const RowFactorConfig config{
+      a.a.dtype(), static_cast<unsigned char>(ops::block_config(plan.config, BlockInput::kPlain, p).aligned), 256};
+  const jit::CudaLoaded& factors = jit::cuda_kernel<ops::kRowFactorsCuda>(config, device);
+  for (const jit::CudaLoaded* k : {&quantize, &factors})
+    if (!k->why_not.empty()) return op::Unsupported{k->why_not};
+  RowFactorParams r{p.x,
+                    p.inner,
+                    a.a.size(-1),
+                    {p.row_stride[0], p.row_stride[1]},
+                    nullptr,
+                    nullptr,
+                    a.per_token_scale->data_as<float>(),
+                    plan.recipe.e4m3_max() * 6,
+                    a.out_scale ? a.out_scale->data_as<float>() : nullptr};
+  p.token_most = r.token_most;
+  const cuda::Launch launch = ops::block_launch(ops::block_config(plan.config, BlockInput::kPlain, p), p, pdl_of(a));
+  return [p, r, launch, &quantize, &factors, device]() mutable {
+    const int64_t rows = p.rows;
+    const Tensor scratch = Tensor::empty({2 * std::max<int64_t>(rows, 1)}, DType::kF32, device);
+    r.most = scratch.data_as<float>(), r.encode = r.most + rows;
+    p.row_most = r.most;
+    p.encode = {r.encode, 0, 1, 1.0f, DType::kF32, 0};
+    cuda::Launch l;
+    l.grid[0] = static_cast<unsigned>(rows), l.block[0] = 256, l.shared_bytes = 32, l.pdl = launch.pdl;
+    ops::launch_unless_empty(factors, r, l);
+    ops::launch_unless_empty(quantize, p, launch);
+  };
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const Plan plan = form_of(a);
+  const TensorView& x = input_of(a);
+  const std::optional<ops::RowAxes> rows = ops::row_axes(x);
+  const std::optional<int64_t> code_rows = ops::row_stride(*a.x_q);
+  if (!rows) return ops::too_many_strides("the input", x);
+  if (!code_rows) return ops::too_many_strides("x_q", *a.x_q);
+  BlockQuantCudaParams p{};
+  p.x = x.data(), p.codes = a.x_q->template data_as<uint8_t>(), p.scales = a.sf->template data_as<uint8_t>();
+  ops::set_block_rows(p, *rows, x.size(-1), x.size(-1), plan.config.block, plan.layout);
+  p.code_row_stride = *code_rows;
+  p.encode = source_of(a);
+  if constexpr (std::is_same_v<B, Nvfp4Quantize>) {
+    if (a.do_shuffle) p.shuffle = 32;
+    if (a.per_token_activation) return prepare_tokens_cuda(a, plan, p, call.device);
+  }
+  return ops::prepare_block_quantize_cuda(plan.config, BlockInput::kPlain, p, call.device, pdl_of(a));
+}
+op::Prepared prepare_batched_cuda(const Nvfp4BatchedQuantize& a, const op::Call& call) {
+  const Plan plan = form_of(a);
+  BlockQuantCudaParams p{};
+  p.x = a.a.data(), p.codes = a.x_q->data_as<uint8_t>(), p.scales = a.sf->data_as<uint8_t>();
+  const ops::RowAxes rows{a.a.size(1), 1, {a.a.stride(1), 0}};
+  ops::set_block_rows(p, rows, a.a.size(2), a.a.size(2), 16, SfLayout::k128x4);
+  p.batches = static_cast<uint32_t>(a.a.size(0));
+  p.batch_stride = a.a.stride(0), p.code_batch_stride = a.x_q->stride(0), p.scale_batch_stride = a.sf->size(1);
+  p.code_row_stride = a.x_q->stride(1);
+  p.encode = source_of(a);
+  return ops::prepare_block_quantize_cuda(plan.config, BlockInput::kPlain, p, call.device, true);
+}
+
 // ---- references ----
 /// The scale of a row and the factor that it is quantised with.
 float token_scale(const Nvfp4Quantize& a, const Plan& plan, float amax, int64_t row) {
@@ -84,7 +146,7 @@ void reference_row(const Plan& plan, const std::vector<float>& x, float encode, 
 }
 template <class B>
 void reference(const B& a) {
-  const Plan plan = laid_out(a);
+  const Plan plan = plan_of(a);
   const TensorView& x = input_of(a);
   ref::clear(*a.sf);
   const auto factor = [&](int64_t batch, int64_t row) {
@@ -182,12 +244,15 @@ constexpr op::Field mxfp4_fields[] = {
     op::result<&Mxfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous,
                                    op::shape<static_cast<Shape (*)(const Mxfp4Quantize&)>(scales_of)>),
 };
-constexpr op::Candidate fp4_candidates[] = {op::cpu<prepare<Fp4Quantize>>(), op::reference<reference<Fp4Quantize>>()};
-constexpr op::Candidate nvfp4_candidates[] = {op::cpu<prepare<Nvfp4Quantize>>(),
+constexpr op::Candidate fp4_candidates[] = {op::cuda<prepare_cuda<Fp4Quantize>>(), op::cpu<prepare<Fp4Quantize>>(),
+                                            op::reference<reference<Fp4Quantize>>()};
+constexpr op::Candidate nvfp4_candidates[] = {op::cuda<prepare_cuda<Nvfp4Quantize>>(),
+                                              op::cpu<prepare<Nvfp4Quantize>>(),
                                               op::reference<reference<Nvfp4Quantize>>()};
-constexpr op::Candidate batched_candidates[] = {op::cpu<prepare_batched>(),
+constexpr op::Candidate batched_candidates[] = {op::cuda<prepare_batched_cuda>(), op::cpu<prepare_batched>(),
                                                 op::reference<reference<Nvfp4BatchedQuantize>>()};
-constexpr op::Candidate mxfp4_candidates[] = {op::cpu<prepare<Mxfp4Quantize>>(),
+constexpr op::Candidate mxfp4_candidates[] = {op::cuda<prepare_cuda<Mxfp4Quantize>>(),
+                                              op::cpu<prepare<Mxfp4Quantize>>(),
                                               op::reference<reference<Mxfp4Quantize>>()};
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -46,6 +47,11 @@ op::Prepared prepare(const Make& a) {
   });
 }
 
+op::Prepared prepare_cuda(const Make& a, const op::Call& call) {
+  ops::Tensor8 t{.x = a.input_tensor, .scale = *a.out, .numerator = largest(a)};
+  if (!needs_amax(a)) t.fixed = a.per_token_activation ? 1.0f / largest(a) : static_cast<float>(*a.global_scale);
+  return ops::prepare_tensor8_cuda(t, call.device);
+}
 void reference(const Make& a) {
   double amax = 0;
   if (needs_amax(a))
@@ -72,7 +78,7 @@ constexpr op::Field fields[] = {
     op::attr<&Make::nvfp4_4over6_config>("nvfp4_4over6_config"),
     op::result<&Make::out>("out", nullptr, DType::kF32, op::shape<one>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::quantization {

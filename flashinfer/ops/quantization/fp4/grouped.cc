@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/activation/ref.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/four_over_six_ref.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -157,6 +158,36 @@ void reference_grouped(const Grouped& a) {
   ops::copy_strided(TensorView(scales.data(), DType::kF8E4M3, a.sf->shape(), scales_strides<kGated>(a).span()), *a.sf);
 }
 
+// ---- on a GPU ----
+op::Prepared prepare_silu_cuda(const Silu& a, const op::Call& call) {
+  const std::optional<ops::RowAxes> rows = ops::row_axes(a.input);
+  if (!rows) return ops::too_many_strides("input", a.input);
+  const int64_t k = a.input.size(-1) / 2;
+  BlockQuantCudaParams p{};
+  p.x = a.input.data(), p.codes = a.x_q->data_as<uint8_t>(), p.scales = a.sf->data_as<uint8_t>();
+  ops::set_block_rows(p, *rows, k, k, 16, layout_of(a));
+  p.second = k, p.code_row_stride = a.x_q->stride(0);
+  p.encode = ops::factor_of(a.global_scale);
+  return ops::prepare_block_quantize_cuda(config_of(a, a.input.dtype(), false), BlockInput::kGated, p, call.device,
+                                          ops::wants_pdl(a.enable_pdl));
+}
+template <bool kGated>
+op::Prepared prepare_grouped_cuda(const Grouped& a, const op::Call& call) {
+  BlockQuantCudaParams p{};
+  const int64_t k = k_of<kGated>(a);
+  p.x = a.a.data();
+  ops::set_block_rows(p, {a.a.size(1), 1, {a.a.stride(1), 0}}, k, k, 16, SfLayout::k128x4);
+  p.batches = static_cast<uint32_t>(a.a.size(0));
+  p.batch_stride = a.a.stride(0), p.second = kGated ? k : 0;
+  p.code_batch_stride = a.a.size(1) * k / 2, p.code_row_stride = k / 2;
+  p.scale_batch_stride = sf_bytes(SfLayout::k128x4, a.a.size(1), k / 16);
+  p.encode = ops::factor_of(a.a_global_sf, a.a_global_sf.numel() > 1 ? a.a_global_sf.stride(0) : 0);
+  p.mask = a.mask.data_as<int32_t>(), p.mask_stride = a.mask.stride(0);
+  return ops::prepare_grouped_cuda(config_of(a, a.a.dtype(), false), kGated ? BlockInput::kGated : BlockInput::kPlain,
+                                   p, {*a.x_q, codes_strides<kGated>(a)}, {*a.sf, scales_strides<kGated>(a)},
+                                   call.device);
+}
+
 template <bool kGated>
 op::Prepared prepare_grouped(const Grouped& a) {
   return ops::with_kernel<ops::kBlockQuantize>(config_of(a, a.a.dtype(), kGated),
@@ -195,11 +226,13 @@ constexpr op::Field grouped_fields[] = {
     op::result<&Grouped::sf>("sf", nullptr, DType::kF8E4M3, op::any_layout, op::shape<scales_shape<kGated>>,
                              op::strides<scales_strides<kGated>>),
 };
-constexpr op::Candidate silu_candidates[] = {op::cpu<prepare_silu>(), op::reference<reference_silu>()};
-constexpr op::Candidate grouped_candidates[] = {op::cpu<prepare_grouped<false>>(),
+constexpr op::Candidate silu_candidates[] = {op::cuda<prepare_silu_cuda>(), op::cpu<prepare_silu>(),
+                                             op::reference<reference_silu>()};
+constexpr op::Candidate grouped_candidates[] = {op::cuda<prepare_grouped_cuda<false>>(),
+                                                op::cpu<prepare_grouped<false>>(),
                                                 op::reference<reference_grouped<false>>()};
-constexpr op::Candidate experts_candidates[] = {op::cpu<prepare_grouped<true>>(),
-                                                op::reference<reference_grouped<true>>()};
+constexpr op::Candidate experts_candidates[] = {
+    op::cuda<prepare_grouped_cuda<true>>(), op::cpu<prepare_grouped<true>>(), op::reference<reference_grouped<true>>()};
 }  // namespace
 
 namespace ops::quantization {

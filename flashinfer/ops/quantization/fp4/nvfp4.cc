@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/nvfp4.h"
+#include "flashinfer/ops/common/nvfp4_cuda.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/ref.h"
@@ -60,6 +61,22 @@ op::Prepared prepare_dequantize(const Nvfp4KvDequantize& a) {
   return prepare<ops::kNvfp4Dequantize>(a.output_dtype, p);
 }
 
+// ---- on a GPU ----
+op::Prepared prepare_quantize_cuda(const Nvfp4KvQuantize& a, const op::Call& call) {
+  const Nvfp4Params rows = rows_of(a.input, *a.fp4_output, *a.block_scales, 1);
+  Nvfp4CudaParams p{};
+  p.tensor[0] = ops::nvfp4_cuda_tensor(rows.tensor[0], {a.global_scale.data(), 0, 0, 1.0f, DType::kF32, 0});
+  p.tokens = rows.tokens;
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4QuantizeCuda>(a.input.dtype(), p, call.device);
+}
+op::Prepared prepare_dequantize_cuda(const Nvfp4KvDequantize& a, const op::Call& call) {
+  const Nvfp4Params rows = rows_of(*a.output, a.fp4_data, a.block_scales, 1);
+  Nvfp4CudaParams p{};
+  p.tensor[0] = ops::nvfp4_cuda_tensor(rows.tensor[0], {a.global_scale.data(), 0, 0, 1.0f, DType::kF32, 0});
+  p.tokens = rows.tokens;
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4DequantizeCuda>(a.output_dtype, p, call.device);
+}
+
 // ---- pages to rows ----
 void validate_paged(const Nvfp4KvDequantizePaged& a) {
   const ops::KvPlanes data = ops::kv_planes(a.paged_kv_cache, a.kv_layout),
@@ -71,8 +88,9 @@ void validate_paged(const Nvfp4KvDequantizePaged& a) {
   for (const op::ScalarOrTensor* scale : {&a.k_scale, &a.v_scale})
     FI_CHECK(!scale->tensor() || scale->tensor()->numel() == 1, ValueError,
              "k_scale and v_scale must be scalar tensors, but one is ", to_string(*scale->tensor()));
-  one_scale("k_scale", a.k_scale);
-  one_scale("v_scale", a.v_scale);
+  for (const auto& [s, who] : {std::pair(&a.k_scale, "k_scale"), std::pair(&a.v_scale, "v_scale")})
+    if (!s->tensor() || s->tensor()->device() == kCpu) one_scale(who, *s);
+  if (a.seq_lens.device().type == DeviceType::kCUDA) return;  // the kernel leaves out what has no page
   const int64_t page_size = data.k.page_size, most = a.output_k.size(1);
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t length = op::index_at(a.seq_lens, b);
@@ -120,6 +138,34 @@ op::Prepared prepare_paged(const Nvfp4KvDequantizePaged& a) {
                  0};
   p.tokens = static_cast<int64_t>(slots.size());
   return prepare<ops::kNvfp4Dequantize>(a.output_k.dtype(), p, std::move(slots));
+}
+
+op::Prepared prepare_paged_cuda(const Nvfp4KvDequantizePaged& a, const op::Call& call) {
+  const ops::KvPlanes data = ops::kv_planes(a.paged_kv_cache, a.kv_layout),
+                      scale = ops::kv_planes(a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
+  Nvfp4CudaParams p{};
+  for (int i = 0; i < 2; ++i) {
+    const ops::KvPlane &codes = i ? data.v : data.k, &scales = i ? scale.v : scale.k;
+    const TensorView& out = i ? a.output_v : a.output_k;
+    p.tensor[i] = {batch_rows(out),
+                   ops::token_rows(codes),
+                   ops::token_rows(scales),
+                   static_cast<uint32_t>(codes.heads),
+                   static_cast<uint32_t>(out.size(3)),
+                   ops::nvfp4_factor(i ? a.v_scale : a.k_scale),
+                   0};
+  }
+  p.places.kind = TokenPlace::kTable;
+  p.places.slots = {a.seq_lens.data(), a.seq_lens.stride(0), a.seq_lens.dtype() == DType::kI64};
+  p.places.pages.kv_indices = {a.block_tables.data(), a.block_tables.stride(1), a.block_tables.dtype() == DType::kI64};
+  p.places.pages.page_size = data.k.page_size, p.places.pages.pages = data.k.pages;
+  // In steps of the table's column stride, which divides that of its rows or is 0.
+  const int64_t across = std::max<int64_t>(a.block_tables.stride(1), 1);
+  if (a.block_tables.stride(0) % across) return op::Unsupported{"block_tables has rows that no column stride divides"};
+  p.places.table_stride = a.block_tables.stride(0) / across;
+  p.places.length = std::max<int64_t>(a.output_k.size(1), 1);
+  p.tokens = a.seq_lens.size(0) * a.output_k.size(1);
+  return ops::prepare_nvfp4_cuda<ops::kNvfp4DequantizeCuda>(a.output_k.dtype(), p, call.device);
 }
 
 // ---- a whole cache ----
@@ -234,10 +280,11 @@ op::Cost cost(const B& a) {
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
 namespace family = ops::quantization;
-constexpr op::Candidate quantize_candidates[] = {op::cpu<prepare_quantize>(), op::reference<ref::nvfp4_kv_quantize>()};
-constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
+constexpr op::Candidate quantize_candidates[] = {op::cuda<prepare_quantize_cuda>(), op::cpu<prepare_quantize>(),
+                                                 op::reference<ref::nvfp4_kv_quantize>()};
+constexpr op::Candidate dequantize_candidates[] = {op::cuda<prepare_dequantize_cuda>(), op::cpu<prepare_dequantize>(),
                                                    op::reference<ref::nvfp4_kv_dequantize>()};
-constexpr op::Candidate paged_candidates[] = {op::cpu<prepare_paged>(),
+constexpr op::Candidate paged_candidates[] = {op::cuda<prepare_paged_cuda>(), op::cpu<prepare_paged>(),
                                               op::reference<ref::nvfp4_kv_dequantize_paged>()};
 constexpr op::Candidate whole_candidates[] = {op::cpu<prepare_whole>(),
                                               op::reference<ref::nvfp4_quantize_paged_kv_cache>()};

@@ -7,6 +7,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -20,6 +21,8 @@ using op::Shape;
 using Group = PerTokenGroupQuant8Bit;
 using Whole = PerTensorQuantFp8;
 using ops::kGroup8;
+inline constexpr jit::Kernel kGroup8Cuda{"flashinfer/ops/quantization/kernels/cuda/group8.cuh",
+                                         "flashinfer::cu::group8", "flashinfer::Group8CudaParams"};
 constexpr const char *kGroup = "per_token_group_quant_8bit", *kWhole = "per_tensor_quant_fp8";
 
 DType out_of(const Group& a) { return a.dst_dtype.value_or(DType::kF8E4M3); }
@@ -137,6 +140,63 @@ void launch(const Whole& a, jit::CpuFn fn) {
   io.finish(a);
 }
 
+// ---- on a GPU ----
+/// Bits of all addresses and strides of rows; `item`: bytes of an element of x.
+uint64_t x_bits(const void* x, const ops::RowAxes& rows, int64_t item) {
+  return reinterpret_cast<uintptr_t>(x) | rows.strides() * static_cast<uint64_t>(item);
+}
+/// The fewest of 8, 16, 32, 128 and 256 threads that keep a group in at most four registers of 16 bytes each; 256 that
+/// read a longer one twice.
+Group8CudaConfig group_config(const Group& a, const ops::RowAxes& rows, int64_t q_stride) {
+  const int64_t item = a.x.item_size(), n = 16 / item, pieces = ceil_div(a.group_size, n);
+  const uint64_t wide = x_bits(a.x.data(), rows, item) | static_cast<uint64_t>(a.group_size * item),
+                 narrow = reinterpret_cast<uintptr_t>(a.x_q->data()) | static_cast<uint64_t>(q_stride | a.group_size);
+  Group8CudaConfig c{.dtype = a.x.dtype(),
+                     .out = out_of(a),
+                     .aligned = wide % 16 == 0 && narrow % static_cast<uint64_t>(n) == 0,
+                     .kept = 0,
+                     .lanes = 256,
+                     .threads = 256};
+  for (const int lanes : {8, 16, 32, 128, 256})
+    if (pieces <= 4 * lanes) {
+      c.lanes = static_cast<short>(lanes);
+      c.kept = static_cast<unsigned char>(pieces <= 2 * lanes ? 2 : 4);
+      break;
+    }
+  if (c.lanes == 128) c.threads = 128;
+  return c;
+}
+op::Prepared prepare_group_cuda(const Group& a, const op::Call& call) {
+  const std::optional<ops::RowAxes> rows = ops::row_axes(a.x);
+  const std::optional<int64_t> q_stride = ops::row_stride(*a.x_q);
+  // Scales: one row axis, one axis of groups.
+  const std::optional<int64_t> scale_stride = ops::row_stride(*a.x_s);
+  if (!rows) return ops::too_many_strides("x", a.x);
+  if (!q_stride) return ops::too_many_strides("x_q", *a.x_q);
+  if (!scale_stride) return ops::too_many_strides("x_s", *a.x_s);
+  Group8CudaParams p{};
+  p.x = a.x.data(), p.q = a.x_q->data(), p.scales = a.x_s->data_as<float>();
+  p.rows = static_cast<uint32_t>(rows->rows), p.groups = static_cast<uint32_t>(a.x.size(-1) / a.group_size);
+  p.inner = static_cast<uint32_t>(rows->inner), p.group = a.group_size;
+  p.x_stride[0] = rows->stride[0], p.x_stride[1] = rows->stride[1], p.q_stride = *q_stride;
+  p.scale_row_stride = *scale_stride, p.scale_group_stride = a.x_s->stride(-1);
+  p.by_rows = p.scale_row_stride == 1 && p.groups > 1;
+  p.eps = static_cast<float>(a.eps), p.power = a.scale_ue8m0;
+  if (rows->rows * a.x.size(-1) >= int64_t{1} << 38) return op::Unsupported{"x has 2^38 or more elements"};
+  const Group8CudaConfig c = group_config(a, *rows, *q_stride);
+  cuda::Launch l;
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.grid[0] = static_cast<unsigned>(ceil_div(int64_t{p.rows} * p.groups, c.threads / c.lanes));
+  l.shared_bytes = c.lanes > 32 ? static_cast<unsigned>(c.threads / 32 * 4) : 0;
+  l.pdl = true;
+  return ops::prepare_cuda<kGroup8Cuda>(c, p, call.device, l);
+}
+
+op::Prepared prepare_whole_cuda(const Whole& a, const op::Call& call) {
+  return ops::prepare_tensor8_cuda({.x = a.x, .q = a.x_q, .given = a.scale, .scale = *a.x_s, .out = a.dst_dtype},
+                                   call.device);
+}
+
 template <class B>
 op::Prepared prepare(const B& a) {
   return ops::with_kernel<kGroup8>(config_of(a), [&a](jit::CpuFn fn) { launch(a, fn); });
@@ -211,8 +271,10 @@ constexpr op::Field whole_fields[] = {
     op::result<&Whole::x_q>("x_q", nullptr, op::shape<same_shape<Whole>>, op::dtype<out_dtype<Whole>>),
     op::result<&Whole::x_s>("x_s", nullptr, DType::kF32, op::shape<one>),
 };
-constexpr op::Candidate group_candidates[] = {op::cpu<prepare<Group>>(), op::reference<reference_group>()};
-constexpr op::Candidate whole_candidates[] = {op::cpu<prepare<Whole>>(), op::reference<reference_whole>()};
+constexpr op::Candidate group_candidates[] = {op::cuda<prepare_group_cuda>(), op::cpu<prepare<Group>>(),
+                                              op::reference<reference_group>()};
+constexpr op::Candidate whole_candidates[] = {op::cuda<prepare_whole_cuda>(), op::cpu<prepare<Whole>>(),
+                                              op::reference<reference_whole>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 

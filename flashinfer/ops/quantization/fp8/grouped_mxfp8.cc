@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -49,6 +50,19 @@ void launch(const G& a, jit::CpuFn fn) {
 op::Prepared prepare(const G& a) {
   return ops::with_kernel<ops::kBlockQuantize>(config_of(a), [&a](jit::CpuFn fn) { launch(a, fn); });
 }
+op::Prepared prepare_cuda(const G& a, const op::Call& call) {
+  BlockQuantCudaParams p{};
+  p.x = a.a.data();
+  ops::set_block_rows(p, {a.a.size(1), 1, {a.a.stride(1), 0}}, a.a.size(2), padded_k(a), 32, SfLayout::k128x4);
+  p.batches = static_cast<uint32_t>(a.a.size(0));
+  p.batch_stride = a.a.stride(0);
+  p.code_batch_stride = a.a.size(1) * padded_k(a), p.code_row_stride = padded_k(a);
+  p.scale_batch_stride = sf_bytes(SfLayout::k128x4, a.a.size(1), padded_k(a) / 32);
+  p.encode.value = 1;
+  p.mask = a.mask.data_as<int32_t>(), p.mask_stride = a.mask.stride(0);
+  return ops::prepare_grouped_cuda(config_of(a), BlockInput::kPlain, p, {*a.x_q, codes_strides(a)},
+                                   {*a.sf, scales_strides(a)}, call.device);
+}
 void reference(const G& a) {
   const int64_t k = padded_k(a), bytes = sf_bytes(SfLayout::k128x4, a.a.size(1), k / 32);
   const Tensor scales = Tensor::zeros({std::max<int64_t>(bytes * a.a.size(0), 1)}, DType::kU8);
@@ -74,7 +88,7 @@ constexpr op::Field fields[] = {
                         op::strides<codes_strides>),
     op::result<&G::sf>("sf", nullptr, DType::kU8, op::any_layout, op::shape<scales_shape>, op::strides<scales_strides>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"padded_columns", "a=bf16:3x5x160:normal(0,16) mask=i32:[5,0,3]", "cpu", op::kAot | op::kTrace},
     {"f16_tiles", "a=f16:2x130x256:normal(0,16)^pad8 mask=i32:[129,7]"},

@@ -2,6 +2,7 @@
 #include "flashinfer/ops/quantization/fp8/mxfp8.h"
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -58,6 +59,19 @@ void launch_quantize(const Mxfp8Quantize& a, jit::CpuFn fn) {
 op::Prepared prepare_quantize(const Mxfp8Quantize& a) {
   return ops::with_kernel<ops::kBlockQuantize>(config_of(a), [&a](jit::CpuFn fn) { launch_quantize(a, fn); });
 }
+op::Prepared prepare_quantize_cuda(const Mxfp8Quantize& a, const op::Call& call) {
+  const std::optional<ops::RowAxes> rows = ops::row_axes(a.input);
+  const std::optional<int64_t> code_rows = ops::row_stride(*a.x_q);
+  if (!rows) return ops::too_many_strides("input", a.input);
+  if (!code_rows) return ops::too_many_strides("x_q", *a.x_q);
+  BlockQuantCudaParams p{};
+  p.x = a.input.data(), p.codes = static_cast<uint8_t*>(a.x_q->data()), p.scales = a.sf->data_as<uint8_t>();
+  ops::set_block_rows(p, *rows, a.input.size(-1), padded_k(a), 32, layout_of(a));
+  p.code_row_stride = *code_rows;
+  p.encode.value = 1;
+  return ops::prepare_block_quantize_cuda(config_of(a), BlockInput::kPlain, p, call.device,
+                                          ops::wants_pdl(a.enable_pdl));
+}
 void reference_quantize(const Mxfp8Quantize& a) {
   const Tensor compact = Tensor::clone(a.input);
   const int64_t m = ops::row_count(a.input), k = padded_k(a);
@@ -87,6 +101,16 @@ op::Prepared prepare_dequantize(const Mxfp8Dequantize& a) {
   p.scale_row_stride = p.k / 32, p.scale_column_stride = 1;
   p.global = 1;
   return ops::prepare_block_dequantize({1, 1}, p);
+}
+op::Prepared prepare_dequantize_cuda(const Mxfp8Dequantize& a, const op::Call& call) {
+  BlockDequantCudaParams p{};
+  p.codes = static_cast<const uint8_t*>(a.input.data()), p.scales = a.scale_tensor.data_as<uint8_t>(),
+  p.y = a.output->data_as<float>();
+  p.units = scale_units(layout_of(a), a.input.size(0), a.input.size(1) / 32), p.block = 32;
+  p.code_stride = a.input.stride(0), p.y_stride = a.output->stride(0);
+  p.scale_row_stride = a.input.size(1) / 32, p.scale_column_stride = 1;
+  p.global.value = 1;
+  return ops::prepare_block_dequantize_cuda({1, 1}, p, call.device);
 }
 void reference_dequantize(const Mxfp8Dequantize& a) {
   for (int64_t r = 0; r < a.input.size(0); ++r)
@@ -122,8 +146,9 @@ constexpr op::Field dequantize_fields[] = {
     op::attr<&Mxfp8Dequantize::sf_swizzle_layout>("sf_swizzle_layout", op::enumeration(ops::kSfLayouts)),
     op::result<&Mxfp8Dequantize::output>("output", "m k", DType::kF32),
 };
-constexpr op::Candidate quantize_candidates[] = {op::cpu<prepare_quantize>(), op::reference<reference_quantize>()};
-constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
+constexpr op::Candidate quantize_candidates[] = {op::cuda<prepare_quantize_cuda>(), op::cpu<prepare_quantize>(),
+                                                 op::reference<reference_quantize>()};
+constexpr op::Candidate dequantize_candidates[] = {op::cuda<prepare_dequantize_cuda>(), op::cpu<prepare_dequantize>(),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace

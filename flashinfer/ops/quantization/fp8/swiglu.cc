@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/kernels/swiglu_params.h"
@@ -176,6 +177,16 @@ op::Prepared prepare_smooth(const Smooth& a) {
     if (!kernel->fn) return op::Unsupported{kernel->why_not};
   return [&a, multiply = multiply.fn, quantise = quantise.fn] { launch_smooth(a, multiply, quantise); };
 }
+op::Prepared prepare_smooth_cuda(const Smooth& a, const op::Call& call) {
+  BlockQuantCudaParams p{};
+  p.x = a.x.data(), p.column_scale = a.pre_quant_scale.data();
+  p.codes = a.xq->data_as<uint8_t>(), p.scales = a.sf->data_as<uint8_t>();
+  ops::set_block_rows(p, {a.x.size(0), 1, {a.x.stride(0), 0}}, a.x.size(1), a.x.size(1), 16, SfLayout::k128x4);
+  p.code_row_stride = a.xq->stride(0);
+  p.encode = ops::factor_of(a.global_scale);
+  return ops::prepare_block_quantize_cuda({a.x.dtype(), 16, 0, 0, 0}, BlockInput::kSmoothed, p, call.device,
+                                          ops::wants_pdl(a.enable_pdl));
+}
 void reference_smooth(const Smooth& a) {
   ref::clear(*a.sf);
   for (int64_t r = 0; r < a.x.size(0); ++r) {
@@ -226,7 +237,8 @@ constexpr op::Field smooth_fields[] = {
 };
 template <class B>
 inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
-constexpr op::Candidate smooth_candidates[] = {op::cpu<prepare_smooth>(), op::reference<reference_smooth>()};
+constexpr op::Candidate smooth_candidates[] = {op::cuda<prepare_smooth_cuda>(), op::cpu<prepare_smooth>(),
+                                               op::reference<reference_smooth>()};
 
 constexpr op::Case kForward[] = {
     {"both", "gated_input=bf16:128x512^pad8 rowwise=True colwise=True", "cpu", op::kAot, 0.13, 1e-2},

@@ -6,8 +6,10 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/common/strided_copy.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
+#include "flashinfer/ops/quantization/kernels/layout_params.h"
 #include "flashinfer/ops/quantization/ops.h"
 
 namespace flashinfer {
@@ -164,6 +166,64 @@ void reference_blocks(const C& a) {
                    [](int64_t r) { return r; });
 }
 
+// ---- on a GPU ----
+inline constexpr jit::Kernel kInterleaveCuda{"flashinfer/ops/quantization/kernels/cuda/layout.cuh",
+                                             "flashinfer::cu::interleave_scales", "flashinfer::InterleaveParams"};
+/// `x`: [rows, columns] or [matrices, rows, columns].
+op::Prepared interleave_cuda(const TensorView& x, const TensorView& out, int64_t shuffle, Device device) {
+  InterleaveParams p{};
+  const bool many = x.rank() == 3;
+  const int64_t item = x.item_size(), rows = x.size(-2), columns = x.size(-1), tiles = ceil_div(columns, int64_t{4}),
+                row_units = sf_padded_rows(SfLayout::k128x4, rows) / 8, matrices = many ? x.size(0) : 1;
+  p.from = static_cast<const char*>(x.data()), p.to = static_cast<char*>(out.data());
+  p.matrices = static_cast<uint32_t>(matrices), p.rows = static_cast<uint32_t>(rows),
+  p.columns = static_cast<uint32_t>(columns), p.tiles = static_cast<uint32_t>(tiles),
+  p.row_units = static_cast<uint32_t>(row_units), p.shuffle = static_cast<uint32_t>(shuffle);
+  p.matrix_stride = many ? x.stride(0) : 0, p.row_stride = x.stride(-2);
+  p.to_matrix_stride = sf_bytes(SfLayout::k128x4, rows, columns) * item;
+  const uint64_t bits = reinterpret_cast<uintptr_t>(p.from) | static_cast<uint64_t>(p.row_stride * item) |
+                        static_cast<uint64_t>(p.matrix_stride * item);
+  const int64_t turns = matrices * row_units * ceil_div(tiles, int64_t{8});
+  if (turns >= int64_t{1} << 32) return op::Unsupported{"the matrices have 2^40 scale factors or more"};
+  const InterleaveCudaConfig c{static_cast<short>(item), bits % static_cast<uint64_t>(8 * item) == 0, 256};
+  cuda::Launch l;
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.grid[0] = static_cast<unsigned>(ceil_div(turns, c.threads / 32));
+  l.pdl = true;
+  return ops::prepare_cuda<kInterleaveCuda>(c, p, device, l);
+}
+op::Prepared prepare_interleave_cuda(const I& a, const op::Call& call) {
+  return interleave_cuda(a.unswizzled_sf, *a.out, 0, call.device);
+}
+op::Prepared prepare_shuffle_scales_cuda(const F& a, const op::Call& call) {
+  return interleave_cuda(a.input_tensor, *a.output, shuffle_block(a.epilogue_tile_m), call.device);
+}
+/// Row i * parts + j of each block of the input is row j * 8 + i of the output.
+op::Prepared prepare_shuffle_cuda(const S& a, const op::Call& call) {
+  const int64_t block = shuffle_block(a.epilogue_tile_m), parts = block / 8, from = a.input_tensor.stride(0),
+                to = a.output->stride(0);
+  const ops::CopyAxis axes[] = {{a.input_tensor.size(0) / block, block * from, block * to},
+                                {8, parts * from, to},
+                                {parts, from, 8 * to},
+                                {a.input_tensor.size(1), 1, 1}};
+  return ops::prepare_strided_copy(a.input_tensor.data(), a.output->data(), axes, a.input_tensor.item_size(),
+                                   call.device);
+}
+op::Prepared prepare_reorder_cuda(const R& a, const op::Call& call) {
+  const int64_t half = a.x.size(0) / 2;
+  const ops::CopyAxis axes[] = {{2, half * a.x.stride(0), a.output->stride(0)},
+                                {half, a.x.stride(0), 2 * a.output->stride(0)},
+                                {a.x.size(1), 1, 1}};
+  return ops::prepare_strided_copy(a.x.data(), a.output->data(), axes, a.x.item_size(), call.device);
+}
+op::Prepared prepare_blocks_cuda(const C& a, const op::Call& call) {
+  const ops::CopyAxis axes[] = {{a.output->size(0), a.blockK, a.output->stride(0)},
+                                {a.output->size(1), a.input_tensor.stride(0), a.output->stride(1)},
+                                {a.blockK, 1, 1}};
+  return ops::prepare_strided_copy(a.input_tensor.data(), a.output->data(), axes, a.input_tensor.item_size(),
+                                   call.device);
+}
+
 const TensorView& input_of(const I& a) { return a.unswizzled_sf; }
 const TensorView& input_of(const R& a) { return a.x; }
 template <class B>
@@ -192,12 +252,17 @@ constexpr op::Field reorder_fields[] = {op::in<&R::x>("x", "m k"),
 constexpr op::Field blocks_fields[] = {
     op::in<&C::input_tensor>("input_tensor", "m k"), op::attr<&C::blockK>("blockK", op::required),
     op::result<&C::output>("output", nullptr, op::same_as("input_tensor"), op::shape<block_shape>)};
-constexpr op::Candidate interleave_candidates[] = {op::cpu<launch_interleave>(), op::reference<reference_interleave>()};
-constexpr op::Candidate shuffle_candidates[] = {op::cpu<launch_shuffle>(), op::reference<reference_shuffle>()};
-constexpr op::Candidate shuffle_scales_candidates[] = {op::cpu<launch_shuffle_scales>(),
+constexpr op::Candidate interleave_candidates[] = {op::cuda<prepare_interleave_cuda>(), op::cpu<launch_interleave>(),
+                                                   op::reference<reference_interleave>()};
+constexpr op::Candidate shuffle_candidates[] = {op::cuda<prepare_shuffle_cuda>(), op::cpu<launch_shuffle>(),
+                                                op::reference<reference_shuffle>()};
+constexpr op::Candidate shuffle_scales_candidates[] = {op::cuda<prepare_shuffle_scales_cuda>(),
+                                                       op::cpu<launch_shuffle_scales>(),
                                                        op::reference<reference_shuffle_scales>()};
-constexpr op::Candidate reorder_candidates[] = {op::cpu<launch_reorder>(), op::reference<reference_reorder>()};
-constexpr op::Candidate blocks_candidates[] = {op::cpu<launch_blocks>(), op::reference<reference_blocks>()};
+constexpr op::Candidate reorder_candidates[] = {op::cuda<prepare_reorder_cuda>(), op::cpu<launch_reorder>(),
+                                                op::reference<reference_reorder>()};
+constexpr op::Candidate blocks_candidates[] = {op::cuda<prepare_blocks_cuda>(), op::cpu<launch_blocks>(),
+                                               op::reference<reference_blocks>()};
 constexpr const char *kModule = "flashinfer.quantization", *kMoe = "flashinfer.fused_moe";
 }  // namespace
 
