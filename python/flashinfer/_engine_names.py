@@ -27,7 +27,6 @@ def _of_wrappers():
         "_backend": Attribute(values.backend, kept=True),
         "_jit_module": Attribute(values.jit_module, kept=True),
         "_cached_module": Attribute(values.cached_module),
-        "_plan_info": Attribute(values.plan_info),
     }
 
 
@@ -57,6 +56,7 @@ def _of_decode(graph_class):
         "_paged_kv_indptr_buf": _buffer("indptr", names[0]), "_paged_kv_indices_buf": _buffer("indices", names[1]),
         "_paged_kv_last_page_len_buf": _buffer("last_page_len", names[2]),
         "_qo_indptr_buf": Attribute(values.decode_rows), "_kv_lens_buffer": Attribute(lambda w: None),
+        "_plan_info": Attribute(values.decode_plan_info),
         "_use_tensor_cores": Attribute(values.of_constructor("use_tensor_cores", default=False), kept=True),
         "_q_len_per_req": Attribute(values.of_plan("q_len_per_req", 1), "q_len_per_req"),
         "_is_causal": Attribute(lambda w: arguments(w).get("q_len_per_req", 1) > 1),
@@ -67,6 +67,7 @@ def _of_decode(graph_class):
 def _of_items():
     names = ("prefix_len_ptr", "token_pos_in_items_ptr", "max_item_len_ptr")
     return {"_" + n: Attribute(values.of_plan(n), n) for n in names} | {
+        "_plan_info": Attribute(values.prefill_plan_info),
         "_causal": Attribute(values.of_plan("causal", False), "causal"),
         "_token_pos_in_items_len": Attribute(values.of_plan("token_pos_in_items_len", 0), "token_pos_in_items_len"),
         "_use_fp16_qk_reduction": Attribute(values.of_plan("use_fp16_qk_reduction", False)),
@@ -104,6 +105,7 @@ def _of_mla():
         "_kv_indices_buf": _buffer("kv_indices", "kv_indices"), "_kv_len_arr_buf": _buffer("kv_len_arr", "kv_len_arr"),
         "_causal": Attribute(values.of_plan("causal", False), "causal"), "_page_size": Attribute(values.of_plan("page_size"), "page_size"),
         "_sm_scale": Attribute(values.of_plan("sm_scale"), "sm_scale"),
+        "_plan_info": Attribute(values.mla_plan_info),
         "_module_plan": (_MLA_MODULE,),
     }
 

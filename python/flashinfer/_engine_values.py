@@ -168,9 +168,36 @@ def kv_lens_buffer(w):
     return buffer
 
 
-def plan_info(w):
-    """Numbers that stand for the plan. FlashInfer's are offsets into its workspaces."""
-    return (len(kv_lengths(w)), sum(query_lengths(w)), max(kv_lengths(w), default=0)) if "_planned" in w.__dict__ else None
+def mla_plan_info(w):
+    return [len(kv_lengths(w)), *[0] * 17] if "_planned" in w.__dict__ else None
+
+
+def decode_plan_info(w):
+    if "_planned" not in w.__dict__:
+        return None
+    return prefill_plan_info(w) if w._use_tensor_cores else [len(kv_lengths(w)), *[0] * 7, int(is_graph(w)), 0]
+
+
+def prefill_plan_info(w):
+    """The numbers of FlashInfer's plan in their places, as far as they mean something here: tiles of queries, rows, rows of a tile ([3],
+    which programs read), whether it is for a CUDA graph. Offsets into FlashInfer's workspaces, and its split of the keys, are 0."""
+    if "_planned" not in w.__dict__:
+        return None
+    given, lengths_q = arguments(w), query_lengths(w)
+    group = given["num_qo_heads"] // given["num_kv_heads"]
+    tile = _query_tile(given, sum(lengths_q) * group / max(len(lengths_q), 1), cache_type(w))
+    return [sum(-(-n * group // tile) for n in lengths_q), sum(lengths_q), 0, tile, *[0] * 9, int(is_graph(w)), 0]
+
+
+def _query_tile(given, packed, cache):
+    """Rows of queries, times the heads that share a head of keys, that FlashInfer's FA2 kernels compute at once; `packed`: a request's mean
+    number of them. Results here do not depend on it."""
+    width = given.get("head_dim_vo") or given.get("head_dim_qk") or given["head_dim"]
+    if packed <= 16:
+        return 16
+    if width > 256 and getattr(cache, "itemsize", 2) == 1:
+        return 32
+    return 128 if packed > 64 and width < 256 else 64
 
 
 def output_type(w):

@@ -51,6 +51,15 @@ HOMES = {
              "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
     "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
     "_mapping": "Mapping",
+    "_indexer": "compute_paged_mqa_logits_schedule deepgemm_fp8_paged_mqa_logits fp4_paged_mqa_logits fp8_mqa_logits fp8_paged_mqa_logits get_paged_mqa_logits_metadata",
+    "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
+    "_fmha_v2": "trtllm_fmha_v2_prefill",
+    "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
+    "_parallel": "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input ulysses_varlen_config uneven_cp_config",
+    "_cudnn_linear": "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2",
+    "_one_gpu": "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError GatedActMxfp8Outputs MoEInputs MoeRunnerInputs "
+                "checkCudaErrors convert_sf_from_mma_layout convert_sf_to_mma_layout delay_kernel get_mma_sf_shape get_sm_count_constraint "
+                "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked trtllm_low_latency_gemm",
     "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV prepare_msa_nvfp4_sparse_decode supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
@@ -63,7 +72,7 @@ HOMES = {
 # fits counts.
 REASONS = (
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
-    ("@comm @parallel_attention", "of communication there is allreduce_fusion (docs/comm.md); torch.distributed has all-to-all"),
+    ("@comm", "of communication there is allreduce_fusion (docs/comm.md); torch.distributed has all-to-all"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
@@ -74,7 +83,8 @@ REASONS = (
     ("@cudnn *cudnn* *Cudnn*", "cuDNN is not used; the wrappers of flashinfer.decode and flashinfer.prefill compute the same"),
     ("@prims_ts @deep_gemm @cutile prepare_fp4_gemm prepare_fp8_* prepare_fp4_k_grouped_gemm prepare_mega_*", "this is a back end of one GPU "
      "generation; flashinfer.gemm has the op"),
-    ("@dense_mqa @sparse_mqa @paged_mqa @attn_scores @dsa_indexer @dsa_sparse_attention", "indexer scores and attention over selected tokens are not implemented"),
+    ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
+    ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
     ("*_dsv4 *_hca_metadata", "attention over a window's cache and a compressed cache is not implemented; trtllm_batch_decode_with_kv_cache_mla takes lists of tokens"),
     ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
@@ -163,7 +173,7 @@ MODULES = {
     "cute_dsl.gemm_allreduce_two_shot": "",
     "cute_dsl.rmsnorm_fp4quant": "rmsnorm_fp4quant",
     "cute_dsl.utils":
-        "convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
+        "convert_sf_from_mma_layout convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
         "is_cute_dsl_arch_supported is_cute_dsl_available",
     "cutile": "is_cuda_tile_available",
     "decode": "get_seq_lens trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
@@ -356,7 +366,7 @@ MODULES = {
     "norm": "gen_norm_module",
     "nvfp4_attention_sm120": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "page": "",
-    "paged_mqa": "fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
+    "paged_mqa": "fp8_paged_mqa_logits=deepgemm_fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
     "parallel_attention":
         "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input "
         "ulysses_varlen_config uneven_cp_config",

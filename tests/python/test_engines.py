@@ -112,6 +112,7 @@ def test_values_of_a_decode_plan(workspace):
     assert (w._sm_scale, w._window_left, w._logits_soft_cap, w._rope_scale, w._pos_encoding_mode) == (0.5, 6, 0.0, None, "NONE")
     assert (w._backend, w._batch_size, w._max_kv_len, w._is_causal) == ("fa2", 3, 7, False) and w._plan_info and w._cached_module
     assert (w._cached_q_data_type, w._cached_kv_data_type, w._cached_o_data_type) == (BF16,) * 3
+    assert w._plan_info == [3, *[0] * 7, 1, 0] or w._use_tensor_cores and len(w._plan_info) == 15
     assert w._paged_kv_indptr_buf.tolist() == INDPTR.tolist() and w._paged_kv_last_page_len_buf.tolist() == LAST.tolist()
     assert w._paged_kv_indices_buf.shape == (16,) and w._paged_kv_indices_buf[:5].tolist() == PAGES.tolist()
     assert w._qo_indptr_buf.tolist() == [0, 1, 2, 3]
@@ -120,6 +121,14 @@ def test_values_of_a_decode_plan(workspace):
     with pytest.warns(DeprecationWarning):  # by position, as older programs plan
         w.plan(INDPTR, PAGES, LAST, HQ, HKV, D, PAGE, "NONE", 5, 1.5, BF16)
     assert (w._window_left, w._logits_soft_cap, w._cached_q_data_type) == (5, 1.5, BF16)
+
+
+@pytest.mark.parametrize("rows, heads, dim, dtype, tile", [(8, 2, 128, BF16, 16), (16, 4, 128, BF16, 64), (65, 2, 128, BF16, 128), (65, 2, 256, BF16, 64),
+                                                           (128, 2, 512, torch.float8_e4m3fn, 32)])
+def test_rows_of_a_query_tile(workspace, rows, heads, dim, dtype, tile):
+    w = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(workspace, "NHD")
+    w.plan(i32(0, rows, 2 * rows), i32(0, 200, 400), heads, 2, dim, causal=True, q_data_type=BF16, kv_data_type=dtype)
+    assert len(w._plan_info) == 15 and w._plan_info[:4] == [2 * -(-rows * (heads // 2) // tile), 2 * rows, 0, tile]
 
 
 def test_values_of_a_prefill_plan(workspace):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of this library, and of attention variants, compiled before the first call (flashinfer.jit.gen_*_module)."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import torch
 from conftest import environment
 
 from flashinfer import jit
+from flashinfer.jit import env
 
 RUN = """
 import warnings
@@ -33,6 +35,19 @@ def test_kernels_are_compiled_before_the_first_call(cache):
     assert torch.equal(module.single_decode_with_kv_cache(q, k, k), q)
     later = environment("ours", FLASHINFER_WORKSPACE_BASE=os.environ["FLASHINFER_WORKSPACE_BASE"], FLASHINFER_DISABLE_JIT="1")
     subprocess.run([sys.executable, "-c", RUN], env=later, check=True)  # finds it, and does not fall back to the reference
+
+
+@pytest.mark.skipif(shutil.which("ninja") is None, reason="no ninja")
+def test_ninja_compiles_kernels_again(cache):
+    spec = jit.gen_act_and_mul_module("silu")
+    with pytest.raises(RuntimeError, match="is not compiled: build\\(\\) it first"):
+        spec.write_ninja()
+    spec.build()
+    spec.write_ninja()
+    assert spec.is_ninja_generated and spec.ninja_path.is_relative_to(cache), (cache, env.changed("FLASHINFER_JIT_DIR"))
+    jit.core.run_ninja(spec.build_dir, spec.ninja_path, False)
+    made = [spec.build_dir / p.parent.name / p.name for p in spec.get_library_paths()]
+    assert made and all(again.read_bytes() == p.read_bytes() for again, p in zip(made, spec.get_library_paths()))
 
 
 def test_precompiled_kernels(cache, tmp_path, monkeypatch):

@@ -220,3 +220,29 @@ def test_with_a_compiler_the_package_compiles_from_its_own_headers(environment, 
                           capture_output=True, text=True)
     assert "1 passed, 0 failed" in done.stdout
     assert str(environment) in done.stderr and str(ROOT / "flashinfer") not in done.stderr
+
+
+def test_a_wheel_of_kernels(environment, tmp_path):
+    """packaging/jit-cache: kernels of a second wheel are found beside those of the first, and go with it."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    offline = ["--no-index", "--no-deps"]
+    run(*pip, "wheel", ROOT / "packaging/jit-cache", *offline, "--no-build-isolation", "-w", tmp_path, "-C", "targets=portable", "-C", "op=packbits",
+        env={**os.environ, "FLASHINFER_BUILD_DIR": str(BUILD)})
+    made = next(tmp_path.glob("flashinfer_cpp_jit_cache-*.whl"))
+    run(*pip, "--python", environment / "bin/python", "install", *offline, made)
+    site = next(environment.glob("lib/python*/site-packages"))
+    added = site / "flashinfer/lib/flashinfer/aot/portable"
+    assert list(added.glob("quantization.pack_bits-*/kernel.so"))
+    program = "import numpy, flashinfer; print(flashinfer.packbits(numpy.ones(16, bool)).tolist())"
+    env = {**bare(environment), "FLASHINFER_CPU_ISA": "portable", "FLASHINFER_LOGLEVEL": "0"}
+    done = subprocess.run([environment / "bin/python", "-W", "error", "-c", program], env=env, capture_output=True, text=True)
+    assert done.stdout == "[255, 255]\n", done.stderr  # with -W error: the reference, which warns, did not run
+    run(*pip, "--python", environment / "bin/python", "uninstall", "-y", "flashinfer-cpp-jit-cache")
+    assert not [p for p in added.rglob("*") if p.is_file()] and (site / "flashinfer/__init__.py").exists()
+
+
+def test_a_wheel_of_kernels_needs_targets(tmp_path):
+    env = {k: v for k, v in os.environ.items() if k != "FLASHINFER_CUDA_ARCH_LIST"}
+    program = f"import sys; sys.path.insert(0, {str(ROOT / 'packaging/jit-cache')!r}); import backend; backend.build_wheel({str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", program], env={**env, "FLASHINFER_BUILD_DIR": str(BUILD)}, capture_output=True, text=True)
+    assert done.returncode == 1 and "FLASHINFER_CUDA_ARCH_LIST is not set" in done.stderr and not list(tmp_path.iterdir())

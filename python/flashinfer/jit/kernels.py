@@ -5,12 +5,15 @@ A kernel is a template that the library instantiates by a call's dtypes and shap
 calls, written as the rows of the case tables are; the library selects the kernels of each without running it."""
 import fnmatch
 import pathlib
+import shlex
 import types
 import warnings
 from typing import Any, List, Optional, Tuple
 
 from .. import _make
+from . import env
 from ._library import call, jit_disabled
+from .utils import write_if_different
 from .spec import JitSpec, MissingJITCacheError, jit_spec_registry
 
 
@@ -73,20 +76,36 @@ class JitSpecKernels(JitSpec):
         return tuple(pathlib.Path(k["library"]) for k in self.kernels if k["kind"])
 
     def get_compile_commands(self) -> List[dict]:
-        """Of the compiled ones."""
+        """Of the compiled ones; those of NVRTC have none."""
         import json
 
         commands = []
         for kernel in self.kernels:
             if kernel["kind"]:
                 meta = json.loads(pathlib.Path(kernel["library"]).with_name("meta.json").read_text())
-                commands.append({"directory": str(pathlib.Path(kernel["library"]).parent), "arguments": meta["arguments"], "file": kernel["source"]})
+                if meta.get("arguments"):
+                    commands.append({"directory": str(pathlib.Path(kernel["library"]).parent), "arguments": meta["arguments"], "file": kernel["source"]})
         return commands
 
+    @property
+    def build_dir(self) -> pathlib.Path:
+        """Where `write_ninja` writes; `build()` makes a folder for each kernel in the cache."""
+        return env.current("FLASHINFER_JIT_DIR") / self.name
+
+    @property
+    def ninja_path(self) -> pathlib.Path:
+        return self.build_dir / "build.ninja"
+
+    @property
+    def is_ninja_generated(self) -> bool:
+        return self.ninja_path.exists()
+
     def write_ninja(self) -> None:
-        """Kernels are instantiated by the library: there is no build.ninja, but compile_command.sh beside each kernel."""
-        raise NotImplementedError(f"{self.name}: kernels of this library have no build.ninja; build() compiles them, and leaves "
-                                  "compile_command.sh beside each")
+        """Writes build.ninja with the commands that compiled the kernels, for use by hand with other flags: `ninja -C <build_dir>` compiles
+        them again, beside it. RuntimeError when they are not compiled: the library instantiates their sources as it does."""
+        if not self.is_compiled:
+            raise RuntimeError(f"{self.name} is not compiled: build() it first, then write_ninja() has commands to write")
+        write_if_different(self.ninja_path, ninja_text(self.name, self.get_compile_commands()))
 
     def build(self, verbose: Optional[bool] = None, need_lock: bool = False) -> None:
         """Loads or compiles all of them, MAX_JOBS at once. RuntimeError with the compiler's output for one that does not compile,
@@ -113,6 +132,22 @@ class JitSpecKernels(JitSpec):
 
     def get_function(self, name):
         return getattr(self.load(), name)
+
+
+def ninja_text(name, commands):
+    """build.ninja of compile commands: the result of each comes to a folder beside build.ninja, by the name of the kernel's."""
+    def escaped(text):
+        return text.replace("$", "$$").replace(" ", "$ ").replace(":", "$:")
+
+    lines = [f"# kernels of {name}: `ninja` in this folder compiles them again", "ninja_required_version = 1.3", "",
+             "rule kernel", "  command = $arguments", "  description = $out", ""]
+    for command in commands:
+        folder, source = pathlib.Path(command["directory"]), command["file"]
+        arguments = [source if a == pathlib.Path(source).name else a for a in command["arguments"]]
+        at = arguments.index("-o") + 1
+        target = arguments[at] = f"{folder.name}/{arguments[at]}"
+        lines += [f"build {escaped(target)}: kernel {escaped(source)}", "  arguments = " + shlex.join(arguments).replace("$", "$$")]
+    return "\n".join(lines) + "\n"
 
 
 def ops_of(*patterns):
