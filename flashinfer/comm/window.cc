@@ -37,6 +37,7 @@ void wake(RankPage& page) {
   if (page.sleepers.load(std::memory_order_seq_cst))
     syscall(SYS_futex, low_word(page.epoch), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
+bool is_among(int rank, uint64_t ranks) { return ranks >> rank & 1; }
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -75,10 +76,10 @@ void Window::State::fail(const std::string& reason) {
   throw RuntimeError(str("group '", group->name(), "', rank ", group->rank(), ": ", reason));
 }
 
-void Window::State::check_others(uint64_t wanted) {
+void Window::State::check_others(uint64_t wanted, uint64_t among) {
   for (int r = 0; r < group->size(); ++r) {
     RankPage& other = page(r);
-    if (r == group->rank() || other.epoch.load(std::memory_order_acquire) >= wanted) continue;
+    if (r == group->rank() || !is_among(r, among) || other.epoch.load(std::memory_order_acquire) >= wanted) continue;
     const Presence presence = other.presence.load(std::memory_order_acquire);
     std::string reason;
     if (presence == Presence::kFailed)
@@ -92,7 +93,7 @@ void Window::State::check_others(uint64_t wanted) {
   }
 }
 
-void Window::State::wait_for(int rank, uint64_t wanted) {
+void Window::State::wait_for(int rank, uint64_t wanted, uint64_t among) {
   RankPage& other = page(rank);
   const auto arrived = [&] { return other.epoch.load(std::memory_order_acquire) >= wanted; };
   if (arrived()) return;
@@ -112,7 +113,7 @@ void Window::State::wait_for(int rank, uint64_t wanted) {
     if (seen < wanted) sleep_on(other.epoch, seen);
     other.sleepers.fetch_sub(1, std::memory_order_relaxed);
     if (arrived()) return;
-    check_others(wanted);
+    check_others(wanted, among);
     if (std::chrono::duration<double>(Clock::now() - begin).count() > patience)
       fail(str("rank ", rank, " did not arrive within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
   }
@@ -141,11 +142,11 @@ uint64_t Window::publish(const Signature& call) {
   return s.epoch;
 }
 
-void Window::wait(uint64_t epoch, Describe describe) {
+void Window::wait(uint64_t epoch, Describe describe, uint64_t among) {
   State& s = *state_;
   for (int r = 0; r < s.group->size(); ++r) {
-    if (r == s.group->rank()) continue;
-    s.wait_for(r, epoch);
+    if (r == s.group->rank() || !is_among(r, among)) continue;
+    s.wait_for(r, epoch, among);
     const Signature& theirs = s.page(r).signatures[epoch % 4];
     if (theirs == s.last) [[likely]]
       continue;

@@ -42,7 +42,8 @@ class Window {
   uint64_t publish(const Signature& call);
   /// Returns when every rank has published phase `epoch`. RuntimeError: a rank published another call (`describe` names
   /// both), died, left, failed, or did not arrive in time. After an error the window stays failed, on all ranks.
-  void wait(uint64_t epoch, Describe describe);
+  /// Ranks whose bit in `among` is 0 (dead ones, say) are not waited for.
+  void wait(uint64_t epoch, Describe describe, uint64_t among = ~uint64_t{0});
 
  private:
   friend class Group;

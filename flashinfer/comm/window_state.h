@@ -44,9 +44,9 @@ struct Window::State {
   }
   /// Throws, now and in later calls of any rank.
   [[noreturn]] void fail(const std::string& reason);
-  /// Throws when a rank that has not published `epoch` never will.
-  void check_others(uint64_t epoch);
-  void wait_for(int rank, uint64_t epoch);
+  /// Throws when a rank of `among` that has not published `epoch` never will.
+  void check_others(uint64_t epoch, uint64_t among);
+  void wait_for(int rank, uint64_t epoch, uint64_t among);
 
   std::shared_ptr<Group> group;
   int64_t bytes;

@@ -148,6 +148,7 @@ void check_aliasing(const Op& op, const void* block) {
     for (size_t j = 0; na && j < op.fields.size(); ++j) {
       const Field& g = op.fields[j];
       if (i == j || !g.tensors || (j < i && is_output(g.role))) continue;
+      if (op.is_collective && g.role == Role::kScratch) continue;  // results may be in the memory that ranks share
       const TensorView* c[2];
       const int nc = g.tensors(block, c);
       for (int x = 0; x < na; ++x)

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "flashinfer/comm/group.h"
+#include "flashinfer/comm/share.h"
 #include "flashinfer/ffi/tvm/convert.h"
 
 namespace flashinfer::ffi {
@@ -55,6 +56,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   });
   set("split", [](tvm::PackedArgs a) -> tvm::Any {  // (group, color, key)
     return handle_of(group_of(a[0]).split(a[1].cast<int>(), a[2].cast<int>()));
+  });
+  set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes) -> [size, bytes] u8
+    return to_tvm(comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>()));
   });
   set("rank", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).rank()}; });
   set("size", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).size()}; });

@@ -8,6 +8,10 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "AllReduceFusionWorkspace.__init__", .op_type = nullptr},
     {.op = "AllReduceFusionWorkspace.destroy", .op_type = nullptr},
     {.op = "allreduce_fusion", .op_type = nullptr},
+    {.op = "moe_a2a_initialize", .op_type = nullptr},
+    {.op = "moe_a2a_dispatch_into", .op_type = nullptr},
+    {.op = "moe_a2a_combine", .op_type = nullptr},
+    {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;
