@@ -49,6 +49,9 @@ HOMES = {
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
     "_comm": "AllReduceFusionPattern MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy QuantizationSFLayout "
              "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
+    "_comm_memory": "MnnvlConfig MnnvlMemory create_shared_buffer free_shared_buffer",
+    "_moe_alltoall": "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank "
+                     "moe_a2a_wrap_payload_tensor_in_workspace",
     "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
     "_mapping": "Mapping",
     "_indexer": "compute_paged_mqa_logits_schedule deepgemm_fp8_paged_mqa_logits fp4_paged_mqa_logits fp8_mqa_logits fp8_paged_mqa_logits get_paged_mqa_logits_metadata",
@@ -72,7 +75,7 @@ HOMES = {
 # fits counts.
 REASONS = (
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
-    ("@comm", "of communication there is allreduce_fusion (docs/comm.md); torch.distributed has all-to-all"),
+    ("@comm", "docs/comm.md says what there is of communication; torch.distributed has the rest"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
@@ -146,7 +149,10 @@ MODULES = {
     "comm.pcie_ipc_ar": "",
     "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo",
     "comm.trtllm_mnnvl_ar": "MNNVLAllreduceFusionStrategy",
-    "comm.trtllm_moe_alltoall": "",
+    "comm.trtllm_moe_alltoall":
+        "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
+        "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace",
+    "comm.cuda_ipc": "CudaRTLibrary create_shared_buffer free_shared_buffer",
     "comm.workspace_base": "AllReduceFusionWorkspace",
     "concat_ops": "",
     "cuda_utils": "checkCudaErrors",

@@ -81,7 +81,7 @@ assert importlib.util.find_spec("flashinfer.comm") is not None
 import flashinfer
 import flashinfer.comm as flashinfer_comm
 assert not hasattr(flashinfer_comm, "quantized_all_reduce") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
-for module, name in (("flashinfer.comm", "MixedCommHandler"), ("flashinfer.comm.mnnvl", "MnnvlMemory"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
+for module, name in (("flashinfer.comm", "MixedCommHandler"), ("flashinfer.comm.nvshmem_allreduce", "NVSHMEMAllReduce"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
     assert not hasattr(importlib.import_module(module), name)
 green = importlib.import_module("flashinfer.green_ctx")
 assert getattr(green, "get_cudevice", None) is None and not callable(getattr(green, "split_resource", None)) and callable(green.get_sm_count_constraint)

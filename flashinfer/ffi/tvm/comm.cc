@@ -12,6 +12,7 @@
 #include "flashinfer/comm/group.h"
 #include "flashinfer/comm/share.h"
 #include "flashinfer/ffi/tvm/convert.h"
+#include "flashinfer/ops/comm/moe_a2a.h"
 
 namespace flashinfer::ffi {
 namespace {
@@ -59,6 +60,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   });
   set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes) -> [size, bytes] u8
     return to_tvm(comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>()));
+  });
+  set("moe_a2a_workspace_size", [](tvm::PackedArgs a) -> tvm::Any {
+    return moe_a2a_get_workspace_size_per_rank(a[0].cast<int64_t>(), a[1].cast<int64_t>(), a[2].cast<int64_t>(),
+                                               a[3].cast<int64_t>(), a[4].cast<int64_t>());
   });
   set("rank", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).rank()}; });
   set("size", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).size()}; });

@@ -194,7 +194,7 @@ constexpr op::Field fields[] = {
     op::attr<&A::ep_rank>("ep_rank", op::required),
     op::attr<&A::ep_size>("ep_size", op::required),
     op::attr<&A::top_k>("top_k", op::required),
-    op::attr<&A::num_experts>("num_experts", op::required),
+    op::attr<&A::num_experts>("num_experts", op::required, op::doc("of all ranks")),
     op::attr<&A::enable_pdl>("enable_pdl"),
     op::in<&A::eplb_local_stats>("eplb_local_stats", "e", DType::kI32, op::contiguous),
     op::attr<&A::enable_rank_mask>("enable_rank_mask"),

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that the ranks of a group share, under FlashInfer's names for it. docs/comm.md."""
+import dataclasses
+import uuid
+
+from . import _native
+from ._comm import _agree
+from ._comm_backends import CommBackend, ShmBackend, resolved
+
+
+def connect(comm):
+    """The library's group of the ranks of a communicator. Collective."""
+    if isinstance(comm, ShmBackend):
+        return comm._group
+    _agree(comm, None, "shared memory")
+    name = comm.bcast(uuid.uuid4().hex if comm.Get_rank() == 0 else None, 0)
+    return _native.function("comm.connect")(name, comm.Get_rank(), comm.Get_size())
+
+
+def share(comm, size):
+    """Shared memory as a tensor uint8 [ranks, size], each row written by a rank. Collective. It lives as long as the tensor."""
+    import torch
+
+    return torch.from_dlpack(_native.function("comm.share")(connect(comm), size))
+
+
+@dataclasses.dataclass
+class MnnvlConfig:
+    """How the ranks of a workspace find each other. Sizes of GPU memory's pages have no meaning here."""
+
+    comm_backend: CommBackend = None
+    allocation_granularity: int = 0
+    fabric_page_size: int = 1 << 29
+
+
+class MnnvlMemory:
+    """`size` bytes a rank of memory that the ranks of `mapping`'s tensor parallel group share: shared memory of one machine. Collective."""
+
+    config = None
+
+    def __init__(self, mapping, size):
+        if size < 1:
+            raise ValueError(f"MnnvlMemory: size is {size}, but must be at least 1")
+        self.mapping, self.size = mapping, size
+        self._memory = share(self.get_comm(mapping), size)
+
+    @staticmethod
+    def initialize():
+        """Nothing: there is no driver to prepare."""
+
+    @classmethod
+    def set_comm_from_config(cls, mapping, config=None):
+        """Names the communicator of all ranks that later memory is made with."""
+        cls.config = config
+
+    @classmethod
+    def get_comm(cls, mapping):
+        """The communicator of the ranks of one tensor parallel group."""
+        comm = resolved(cls.config.comm_backend if cls.config else None)
+        if comm.Get_size() == mapping.tp_size:
+            return comm
+        return comm.Split(mapping.pp_rank * mapping.cp_size + mapping.cp_rank, mapping.tp_rank)
+
+    @property
+    def mapped(self):
+        """Whether the memory is there."""
+        return self._memory is not None
+
+    def as_torch_strided_tensor(self, dtype):
+        """The memory as [ranks, size / itemsize]."""
+        memory = self._memory[:, :self.size // dtype.itemsize * dtype.itemsize]
+        return memory.view(dtype)
+
+    @staticmethod
+    def supports_mnnvl():
+        """False: whether GPUs of several machines share memory. This memory needs no such support."""
+        return False
+
+    @staticmethod
+    def support_nvlink(need_all_up=True):
+        """False: whether GPUs are connected directly."""
+        return False
+
+
+_shared = {}  # address of rank 0's part -> the tensor that keeps the memory alive
+
+
+def create_shared_buffer(size_in_bytes, group=None):
+    """Memory of every rank of the torch.distributed group (or communicator) `group`, mapped by all: their addresses, by rank. Collective."""
+    memory = share(group if hasattr(group, "allgather") else resolved(None, group), size_in_bytes)
+    _shared[memory.data_ptr()] = memory
+    return [memory[r].data_ptr() for r in range(memory.shape[0])]
+
+
+def shared_buffer(addresses, what):
+    """The tensor of create_shared_buffer whose addresses these are."""
+    memory = _shared.get(addresses[0]) if addresses else None
+    if memory is None or [memory[r].data_ptr() for r in range(memory.shape[0])] != list(addresses):
+        raise ValueError(f"{what} are {list(addresses)}, but must be the addresses that create_shared_buffer returned in this process")
+    return memory
+
+
+def free_shared_buffer(pointers, group=None):
+    """Gives the memory of create_shared_buffer back."""
+    shared_buffer(pointers, "pointers")
+    del _shared[pointers[0]]

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experts on four processes: all-to-all, and a mixture of experts that gives what one process computes."""
+import inspect
+import multiprocessing
+import os
+import traceback
+import uuid
+import warnings
+
+import pytest
+import torch
+
+import flashinfer
+import flashinfer.comm as comm
+from flashinfer.comm import trtllm_moe_alltoall as functions
+
+RANKS, EXPERTS, TOP_K, HIDDEN, MOST = 4, 10, 3, 64, 9
+
+
+def mapping(rank):
+    return comm.Mapping(world_size=RANKS, rank=rank, tp_size=RANKS, moe_ep_size=RANKS)
+
+
+def made(backend, rank, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return comm.MoeAlltoAll(mapping(rank), MOST, TOP_K, EXPERTS, mnnvl_config=comm.mnnvl.MnnvlConfig(comm_backend=backend),
+                                **({"hidden_size": HIDDEN} | more))
+
+
+def tokens(rank):
+    return MOST - 2 * rank
+
+
+def inputs(rank, dtype=torch.bfloat16):
+    g = torch.Generator().manual_seed(rank)
+    ids = torch.stack([torch.randperm(EXPERTS, generator=g)[:TOP_K] for _ in range(tokens(rank))]).int()
+    return torch.randn(tokens(rank), HIDDEN, generator=g).to(dtype), ids, torch.rand(tokens(rank), TOP_K, generator=g)
+
+
+def first_expert(rank):
+    """Experts are spread as evenly as possible; the first ranks have one more."""
+    return sum(EXPERTS // RANKS + (r < EXPERTS % RANKS) for r in range(rank))
+
+
+def sent(source, rank):
+    """Tokens of `source` with an expert of `rank`."""
+    ids = inputs(source)[1]
+    return ((ids >= first_expert(rank)) & (ids < first_expert(rank + 1))).any(-1).nonzero().flatten()
+
+
+# ---- what each rank checks ----
+def check_dispatch_and_combine(backend, rank):
+    a2a = made(backend, rank, eplb_stats_num_experts=6)
+    x, ids, scales = inputs(rank)
+    for in_workspace in (False, True):
+        got = a2a.dispatch(ids, [x, ids, scales], MOST, invalid_token_expert_id=-1, expert_id_payload_index=1,
+                           eplb_local_stats=torch.arange(6, dtype=torch.int32) + 10 * rank)
+        assert [tuple(t.shape) for t in got] == [(RANKS, MOST, HIDDEN), (RANKS, MOST, TOP_K), (RANKS, MOST, TOP_K)]
+        assert a2a.eplb_gathered_stats.tolist() == [[10 * r + i for i in range(6)] for r in range(RANKS)]
+        for source in range(RANKS):
+            rows = sent(source, rank)
+            for tensor, want in zip(got, inputs(source)):
+                assert torch.equal(tensor[source, :len(rows)], want[rows])
+            assert (got[1][source, len(rows):] == -1).all()
+        payload = a2a.get_combine_payload_tensor_in_workspace(MOST, HIDDEN, torch.bfloat16) if in_workspace else torch.empty(RANKS, MOST, HIDDEN).bfloat16()
+        payload.copy_(got[0] * (rank + 1))
+        memory = torch.empty(tokens(rank), HIDDEN).bfloat16()
+        out = a2a.combine(payload, MOST, payload_in_workspace=in_workspace, output=memory)
+        assert out is memory and a2a.eplb_gathered_stats is None
+        want = torch.zeros(tokens(rank), HIDDEN)
+        owner = torch.tensor([sum(e >= first_expert(r + 1) for r in range(RANKS)) for e in range(EXPERTS)])
+        for t in range(tokens(rank)):
+            for r in dict.fromkeys(owner[ids[t].long()].tolist()):  # in the order of the experts
+                want[t] += (x[t] * (r + 1)).float()
+        assert torch.equal(out, want.bfloat16())
+
+
+def check_functions(backend, rank):
+    size = functions.moe_a2a_get_workspace_size_per_rank(RANKS, MOST, 2 * HIDDEN + 4 * TOP_K, 2 * HIDDEN)
+    comm.mnnvl.MnnvlMemory.set_comm_from_config(mapping(rank), comm.mnnvl.MnnvlConfig(comm_backend=backend))
+    memory = comm.mnnvl.MnnvlMemory(mapping(rank), size)
+    workspace = memory.as_torch_strided_tensor(torch.uint8)
+    metainfo = functions.moe_a2a_initialize(workspace, rank, RANKS, MOST)
+    x, ids, _ = inputs(rank)
+    got, offset, stats = functions.moe_a2a_dispatch(ids, [x, ids], workspace, metainfo, MOST, rank, RANKS, TOP_K, EXPERTS)
+    assert stats is None
+    functions.moe_a2a_sanitize_expert_ids(got[1], workspace, metainfo, rank, EXPERTS)
+    assert int((got[1] != EXPERTS).any(-1).sum()) == sum(len(sent(s, rank)) for s in range(RANKS))
+    view = functions.moe_a2a_wrap_payload_tensor_in_workspace(workspace[rank], [RANKS, MOST], offset, offset + RANKS * MOST * HIDDEN * 2, torch.bfloat16)
+    view.copy_(got[0])
+    out = functions.moe_a2a_combine(view, tokens(rank), workspace, metainfo, MOST, rank, RANKS, TOP_K, offset, payload_in_workspace=True,
+                                    output_dtype=torch.float32)
+    copies = torch.stack([torch.isin(torch.arange(tokens(rank)), sent(rank, r)) for r in range(RANKS)]).sum(0)
+    assert torch.equal(out, x.float() * copies[:, None])
+
+
+def check_mask(backend, rank):
+    a2a = made(backend, rank, enable_rank_mask=True)
+    if rank == 2:
+        return  # the others go on without it
+    mask = comm.moe_a2a_active_rank_mask([0, 1, 3], RANKS)
+    x, ids, _ = inputs(rank)
+    got, = a2a.dispatch(ids, [x], MOST, active_rank_mask=mask)
+    out = a2a.combine(got, MOST, output_dtype=torch.float32, active_rank_mask=mask)
+    copies = torch.stack([torch.isin(torch.arange(tokens(rank)), sent(rank, r)) for r in (0, 1, 3)]).sum(0)
+    assert torch.equal(out, x.float() * copies[:, None])
+
+
+def experts(x, ids, scales, first, count, weights):
+    """The weighted sum of the results of experts [first, first + count); other ids add nothing."""
+    own = (ids >= first) & (ids < first + count)
+    return flashinfer.fused_moe.cutlass_fused_moe(x, torch.where(own, ids - first, 0).int(), torch.where(own, scales, 0.0),
+                                                  weights[0][first:first + count].contiguous(), weights[1][first:first + count].contiguous(), x.dtype, None)
+
+
+def check_a_mixture_of_experts_is_that_of_one_process(backend, rank):
+    g = torch.Generator().manual_seed(99)
+    weights = [torch.randn(EXPERTS, 2 * 48, HIDDEN, generator=g) / 8, torch.randn(EXPERTS, HIDDEN, 48, generator=g) / 8]
+    a2a = made(backend, rank, workspace_size_per_rank=functions.moe_a2a_get_workspace_size_per_rank(RANKS, MOST, 4 * HIDDEN + 8 * TOP_K, 4 * HIDDEN))
+    x, ids, scales = inputs(rank, torch.float32)
+    rows, row_ids, row_scales = a2a.dispatch(ids, [x, ids, scales], MOST, invalid_token_expert_id=-1, expert_id_payload_index=1)
+    first, count = first_expert(rank), first_expert(rank + 1) - first_expert(rank)
+    row_scales = torch.where(row_ids >= 0, row_scales, 0.0)  # rows without a token hold anything
+    rows = torch.where((row_ids >= 0).any(-1, keepdim=True), rows, 0.0)
+    y = experts(rows.view(-1, HIDDEN), row_ids.view(-1, TOP_K), row_scales.view(-1, TOP_K), first, count, weights)
+    out = a2a.combine(y.view(RANKS, MOST, HIDDEN), MOST)
+    alone = experts(x, ids, scales, 0, EXPERTS, weights)
+    assert alone.abs().max() > 0.1
+    torch.testing.assert_close(out, alone, rtol=1e-5, atol=1e-5)
+
+
+def check_errors(backend, rank):
+    with pytest.raises(ValueError, match="rank 1: max_num_tokens is 9, top_k 3 and num_experts 2"):
+        comm.MoeAlltoAll(mapping(rank), MOST, TOP_K, 2 if rank == 1 else EXPERTS, hidden_size=HIDDEN, mnnvl_config=comm.mnnvl.MnnvlConfig(backend))
+    with pytest.raises(ValueError, match="hidden_size must be given"):
+        made(backend, rank, hidden_size=None)
+    a2a = made(backend, rank)
+    x, ids, _ = inputs(rank)
+    with pytest.raises(AssertionError, match="combine called before successful dispatch"):
+        a2a.combine(torch.zeros(RANKS, MOST, HIDDEN).bfloat16(), MOST)
+    with pytest.raises(RuntimeError, match="before successful dispatch"):
+        a2a.get_combine_payload_tensor_in_workspace(MOST, HIDDEN, torch.bfloat16)
+    with pytest.raises(ValueError, match="enable_rank_mask is False"):
+        a2a.dispatch(ids, [x], MOST, active_rank_mask=comm.moe_a2a_active_rank_mask(range(RANKS), RANKS))
+    with pytest.raises(ValueError, match="bytes a rank"):
+        a2a.dispatch(ids, [x.float().repeat(1, 9)], MOST)
+    got = a2a.dispatch(ids, [x], MOST)
+    with pytest.raises(AssertionError, match="dispatch called twice without combine"):
+        a2a.dispatch(ids, [x], MOST)
+    a2a.combine(got[0], MOST)
+    with pytest.raises(RuntimeError, match="moe_a2a_dispatch"):  # one sends another type
+        a2a.dispatch(ids, [x.half() if rank == 3 else x], MOST)
+
+
+CHECKS = [name for name in list(globals()) if name.startswith("check_")]
+
+
+def run_rank(name, rank, queue):
+    torch.set_num_threads(1)  # a forked process may not use the parent's OpenMP threads
+    try:
+        backend = comm.ShmBackend(name, rank, RANKS)
+        for check in CHECKS:
+            globals()[check](backend, rank)
+            backend.barrier()
+            queue.put((rank, check, None))
+    except BaseException:
+        queue.put((rank, check, traceback.format_exc()))
+    queue.close()
+    queue.join_thread()
+    os._exit(0)
+
+
+@pytest.fixture(scope="module")
+def reports():
+    context = multiprocessing.get_context("fork")  # torch is imported once
+    queue, name = context.Queue(), uuid.uuid4().hex
+    ranks = [context.Process(target=run_rank, args=(name, r, queue)) for r in range(RANKS)]
+    for p in ranks:
+        p.start()
+    found = {}
+    while len(found) < len(CHECKS) * RANKS:
+        rank, check, error = queue.get(timeout=120)
+        found[check, rank] = error
+        if error:
+            break
+    for p in ranks:
+        p.join(timeout=1 if any(found.values()) else 30)
+        p.kill()
+    return found
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_between_processes(reports, check):
+    for rank in range(RANKS):
+        assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
+        assert reports[check, rank] is None, reports[check, rank]
+
+
+# ---- one process ----
+def test_masks_are_upstreams():
+    assert comm.moe_a2a_active_rank_mask([0, 1, 3], 4).tolist() == [11]
+    assert comm.moe_a2a_active_rank_mask(torch.tensor([0, 63]), 64).tolist() == [9223372036854775809]
+    with pytest.raises(AssertionError, match=r"rank 5 out of range \[0, 4\)"):
+        comm.moe_a2a_active_rank_mask([5], 4)
+
+
+def test_views_of_a_workspace():
+    memory = torch.arange(4096).to(torch.uint8).view(4, 1024)
+    wrap = functions.moe_a2a_wrap_payload_tensor_in_workspace
+    view = wrap(memory, [4, 2], 1024 + 64, 1024 + 128, torch.bfloat16)
+    assert (tuple(view.shape), view.dtype, view.data_ptr()) == ((4, 2, 4), torch.bfloat16, memory.data_ptr() + 1088)
+    assert wrap(memory[0], [2], 64, 128, torch.float32).shape == (2, 8)
+    with pytest.raises(AssertionError, match="slice must fall within the workspace size per rank"):
+        wrap(memory, [4, 2], 1000, 1064, torch.bfloat16)
+
+
+def test_shared_buffers_and_memory_without_ranks():
+    addresses = comm.create_shared_buffer(100)
+    assert len(addresses) == 1
+    comm.free_shared_buffer(addresses)
+    with pytest.raises(ValueError, match="create_shared_buffer returned"):
+        comm.free_shared_buffer(addresses)
+    with pytest.raises(ValueError, match="workspace is uint8"):
+        functions.moe_a2a_initialize(torch.zeros(1, 1 << 16, dtype=torch.uint8), 0, 1, 4)
+    assert comm.mnnvl.MnnvlConfig() == comm.mnnvl.MnnvlConfig(None, 0, 1 << 29)
+
+
+def test_sizes_and_signatures():
+    size = comm.MoeAlltoAll.get_moe_workspace_size_per_rank
+    assert size(8, 2, 128, 1024) - size(8, 2, 128, 1024 - 64) == 8 * 128 * 4 * 64
+    assert size(8, 2, 128, 1024, extra_payload_bytes_per_token=128) - size(8, 2, 128, 1024) == 8 * 128 * 128
+    with pytest.raises(ValueError, match="ep_size is 65"):
+        size(65, 2, 128, 1024)
+    assert list(inspect.signature(comm.moe_a2a_combine).parameters)[:10] == [
+        "payload", "local_num_tokens", "workspace", "metainfo", "runtime_max_tokens_per_rank", "ep_rank", "ep_size", "top_k", "combine_payload_offset",
+        "payload_in_workspace"]
