@@ -23,10 +23,19 @@ def _kept(kind, state):
     return state if state is None or known(kind) is not None else state.clone()
 
 
-class CausalConv1dFn(torch.nn.Module):
+def _sequences(layer, ours, kwargs, *args):
+    """The result of `ours`, checked at the layer's first call; of the model's function where sequences are packed or empty."""
+    original = type(layer).forward
+    theirs = lambda: original(layer, *args, **kwargs)
+    return theirs() if _packed(kwargs) or args[0].numel() == 0 else checked(original, ours, theirs)
+
+
+class _Layer(torch.nn.Module):
     can_torch_compile = False
     has_backward = False
 
+
+class CausalConv1dFn(_Layer):
     def forward(self, hidden_states, weight, bias=None, activation=None, **kwargs):
         original = type(self).forward
         theirs = lambda: original(self, hidden_states, weight, bias, activation, **kwargs)
@@ -35,10 +44,7 @@ class CausalConv1dFn(torch.nn.Module):
         return checked(original, lambda: flashinfer.mamba.causal_conv1d_fn(hidden_states, weight, bias, activation=activation), theirs)
 
 
-class CausalConv1dUpdate(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class CausalConv1dUpdate(_Layer):
     def forward(self, hidden_states, conv_state, weight, bias=None, activation=None):
         original = type(self).forward
         state = _kept(original, conv_state)
@@ -50,17 +56,9 @@ class CausalConv1dUpdate(torch.nn.Module):
                        conv_state, state)
 
 
-class ChunkGatedDeltaRule(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class ChunkGatedDeltaRule(_Layer):
     def forward(self, query, key, value, g, beta, chunk_size=64, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
                 **kwargs):
-        original = type(self).forward
-        theirs = lambda: original(self, query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs)
-        if _packed(kwargs) or query.numel() == 0:
-            return theirs()
-
         def ours():
             batch, length = query.shape[:2]
             q, k, v, decay, update = (x.reshape(batch * length, *x.shape[2:]).contiguous() for x in (query, key, value, g.float().exp(), beta.float()))
@@ -70,13 +68,10 @@ class ChunkGatedDeltaRule(torch.nn.Module):
                                                                        use_qk_l2norm_in_kernel=use_qk_l2norm_in_kernel)
             return out.view(batch, length, *out.shape[1:]), state.transpose(2, 3).contiguous() if output_final_state else None
 
-        return checked(original, ours, theirs)
+        return _sequences(self, ours, kwargs, query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel)
 
 
-class RecurrentGatedDeltaRule(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class RecurrentGatedDeltaRule(_Layer):
     def forward(self, query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, **kwargs):
         original = type(self).forward
         state = _kept(original, initial_state)
@@ -110,35 +105,20 @@ def _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l
     return out.view(batch, length, *out.shape[1:]).to(query.dtype), state.transpose(2, 3).contiguous() if output_final_state else None
 
 
-class ChunkKda(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class ChunkKda(_Layer):
     def forward(self, query, key, value, g, beta, chunk_size=64, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False,
                 **kwargs):
-        original = type(self).forward
-        theirs = lambda: original(self, query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs)
-        if _packed(kwargs) or query.numel() == 0:
-            return theirs()
-        return checked(original, lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel), theirs)
+        ours = lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel)
+        return _sequences(self, ours, kwargs, query, key, value, g, beta, chunk_size, initial_state, output_final_state, use_qk_l2norm_in_kernel)
 
 
-class RecurrentKda(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class RecurrentKda(_Layer):
     def forward(self, query, key, value, g, beta, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=False, **kwargs):
-        original = type(self).forward
-        theirs = lambda: original(self, query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel, **kwargs)
-        if _packed(kwargs) or query.numel() == 0:
-            return theirs()
-        return checked(original, lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel), theirs)
+        ours = lambda: _kda(query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel)
+        return _sequences(self, ours, kwargs, query, key, value, g, beta, initial_state, output_final_state, use_qk_l2norm_in_kernel)
 
 
-class SelectiveStateUpdate(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class SelectiveStateUpdate(_Layer):
     def forward(self, state, hidden_states, dt, A, B, C, D=None, dt_bias=None, dt_softplus=False, z=None, **kwargs):
         original = type(self).forward
         kept = _kept(original, state)
@@ -155,10 +135,7 @@ class SelectiveStateUpdate(torch.nn.Module):
         return checked(original, ours, theirs, state, kept)
 
 
-class ChunkScan(torch.nn.Module):
-    can_torch_compile = False
-    has_backward = False
-
+class ChunkScan(_Layer):
     def forward(self, hidden_states, dt, A, B, C, chunk_size, D=None, dt_bias=None, initial_states=None, dt_softplus=False, dt_limit=(0.0, float("inf")),
                 return_final_states=False, **kwargs):
         original = type(self).forward

@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of the delta rule on a state S[V][K], of which row v needs nothing but itself:
-//   S[v] <- decay S[v];  d = beta (v - S[v] . k);  S[v] <- S[v] + d k;  o = S[v] . q
-// The two products are taken of the row as it was read, with the decay in their other operand (kd, qd), so a row is
-// read once and written once, whatever the number of tokens:
-//   d = beta (v - S[v] . kd);  o = S[v] . qd + d (k . q);  S[v] <- decay S[v] + d k
+// The rows of a delta-rule state (delta_token.h) through some tokens: of widths 64 and 128 in registers, of others in
+// memory.
 #pragma once
-#include "flashinfer/ops/linear_attention/kernels/common/rows.h"
+#include "flashinfer/ops/linear_attention/kernels/common/delta_strip.h"
 
 namespace flashinfer::cpu::linear {
-
-inline constexpr int64_t kStateBytesAhead = 8192;  // prefetch distance
-
-/// What a token does to every row; rows of padded(K) floats.
-template <class S>
-struct DeltaToken {
-  const float *k, *kd, *qd;  // kd = decay * k, qd = decay * q, element by element
-  const float* decay;        // of each key channel; null: alpha
-  float alpha, beta, kq;     // kq = k . q
-  const float* v;            // [V]
-  float* o;                  // [V]
-  S* after;                  // where the state after this token is stored; null: nowhere
-  int64_t after_row;         // stride of its rows
-  float* d = nullptr;        // [V], takes d with Corrections
-};
-template <class S>
-struct DeltaState {
-  const S* in;
-  S* out;  // null: not written; may be `in`
-  int64_t in_row, out_row;
-  int64_t rows, width;  // V, K
-};
 
 /// One row of `n` elements as vectors in `row` (zeros behind n).
 template <class S>
@@ -154,6 +129,8 @@ inline void delta_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, 
   } else {
     constexpr int kVecs = K / Vec::kLanes, kRows = kVecs <= 8 ? 2 : 1;  // two rows' vectors fill half the registers
     int64_t v = 0;
+    if constexpr (kStrips<S>)
+      if (count == 1) v = DeltaStrips<K, Channels, Corrections>(state, *tokens).run();
     for (; v + kRows <= state.rows; v += kRows)
       delta_step_rows<kRows, kVecs, Channels, Corrections>(state, tokens, count, v);
     for (; v < state.rows; ++v) delta_step_rows<1, kVecs, Channels, Corrections>(state, tokens, count, v);

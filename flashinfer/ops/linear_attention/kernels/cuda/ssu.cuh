@@ -6,20 +6,12 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/linear_attention/kernels/common/random_rounding.h"
+#include "flashinfer/ops/linear_attention/kernels/common/stored.h"
 #include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_cuda_params.h"
 
 namespace flashinfer::cu {
 namespace linear {
-
-template <DType D>
-struct SsuStored {
-  using type = scalar_of_t<D>;
-};
-template <>
-struct SsuStored<DType::kI16> {
-  using type = int16_t;
-};
 
 /// What a sequence does; -1: none.
 struct SsuPlan {
@@ -64,7 +56,7 @@ FI_GLOBAL_FN void ssu_values(const DeltaTile<C>& tile, const SsuOperand& o, int6
 template <DeltaCudaConfig C>
 struct SsuRows {
   using Tile = DeltaTile<C>;
-  using State = typename SsuStored<C.state>::type;
+  using State = stored_t<C.state>;
   static constexpr bool kInt = C.state == DType::kI16;
   static constexpr int kRows = C.rows(), kElements = Tile::kElements;
   const SsuCudaParams& a;

@@ -28,13 +28,19 @@ namespace linear {
 struct GdnSequence {
   static constexpr int64_t C = kGdnChunk, L = Vec::kLanes;
   const GdnChunkParams& p;
+  Sums sums;
   int64_t n, h, k_wide, v_wide;
   float *state, *k, *q, *kt, *u, *w, *o, *kk, *qk, *beta, *decay, *row;
   double log[C];     // L_i without decays of 0
   int64_t zeros[C];  // Z_i
 
   GdnSequence(const GdnChunkParams& params, int64_t sequence, int64_t head)
-      : p(params), n(sequence), h(head), k_wide(padded(params.width)), v_wide(padded(params.rows)) {
+      : p(params),
+        sums(params.q.type == DType::kF32 ? Sums::kParts : Sums::kChain),
+        n(sequence),
+        h(head),
+        k_wide(padded(params.width)),
+        v_wide(padded(params.rows)) {
     float* at = p.scratch;
     const auto take = [&](int64_t count) {
       float* const x = at;
@@ -126,18 +132,18 @@ struct GdnSequence {
     for (int64_t i = 0; i < k_wide; ++i)
       for (int64_t j = 0; j < C; j += L) store(kt + i * C + j, load(kt + i * C + j) * load(decay + j));
     for (int64_t i = 0; i < k_wide * v_wide; i += L) store(state + i, whole * load(state + i));
-    multiply(k_wide, kt, C, u, v_wide, state, v_wide, m, v_wide, true);
+    multiply(k_wide, kt, C, u, v_wide, state, v_wide, m, v_wide, true, sums);
   }
   void chunk(int64_t start, int64_t first, int64_t m) {
     read_chunk(start, first, m);
     transpose(k, k_wide, C, k_wide, kt, C);
-    multiply(m, k, k_wide, kt, C, kk, C, k_wide, C, false);
-    multiply(m, q, k_wide, kt, C, qk, C, k_wide, C, false);
-    multiply(m, k, k_wide, state, v_wide, w, v_wide, k_wide, v_wide, false);
-    multiply(m, q, k_wide, state, v_wide, o, v_wide, k_wide, v_wide, false);
+    multiply(m, k, k_wide, kt, C, kk, C, k_wide, C, false, sums);
+    multiply(m, q, k_wide, kt, C, qk, C, k_wide, C, false, sums);
+    multiply(m, k, k_wide, state, v_wide, w, v_wide, k_wide, v_wide, false, sums);
+    multiply(m, q, k_wide, state, v_wide, o, v_wide, k_wide, v_wide, false, sums);
     apply_gates(m);
-    multiply_lower(m, kk, C, u, u, v_wide, v_wide);  // (I + A) U = u, in place
-    multiply_lower(m, qk, C, u, o, v_wide, v_wide);
+    multiply_lower(m, kk, C, u, u, v_wide, v_wide, sums);  // (I + A) U = u, in place
+    multiply_lower(m, qk, C, u, o, v_wide, v_wide, sums);
     update_state(m);
     for (int64_t i = 0; i < m; ++i)
       if ((first + i) % p.updates == p.updates - 1)

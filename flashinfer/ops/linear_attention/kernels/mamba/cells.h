@@ -41,6 +41,16 @@ inline void join_cells(const bf16_t* even, const bf16_t* odd, int64_t n, uint32_
 }
 /// The same of f32 values, rounded.
 inline void join_cells(const float* even, const float* odd, int64_t n, uint32_t* cells) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+  alignas(64) static constexpr uint16_t kOrder[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i order = _mm512_load_si512(kOrder);
+  for (int64_t c = 0; c < n; c += Vec::kLanes) {
+    const __m512bh both = _mm512_cvtne2ps_pbh(load(odd + c).r, load(even + c).r);
+    _mm512_storeu_si512(cells + c, _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(both)));
+  }
+  return;
+#endif
   for (int64_t c = 0; c < n; c += Vec::kLanes) {
     alignas(64) bf16_t e[Vec::kLanes], o[Vec::kLanes];
     write_tail(e, load(even + c), Vec::kLanes);

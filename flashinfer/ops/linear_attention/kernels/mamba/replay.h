@@ -3,6 +3,7 @@
 // ones, whose inputs join the ring. A unit is one head of one sequence; a row of the state is read once.
 #pragma once
 #include "flashinfer/ops/linear_attention/kernels/common/rows.h"
+#include "flashinfer/ops/linear_attention/kernels/common/stored.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/math.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/replay_params.h"
 
@@ -10,15 +11,7 @@ namespace flashinfer::cpu {
 
 template <ReplayConfig C>
 class Replay {
-  template <DType D, class = void>
-  struct Stored {
-    using type = scalar_of_t<D>;
-  };
-  template <class V>
-  struct Stored<DType::kI8, V> {
-    using type = int8_t;
-  };
-  using State = typename Stored<C.state>::type;
+  using State = stored_t<C.state>;
   using T = scalar_of_t<C.io>;
   static constexpr bool kInt = C.state == DType::kI8, kScaled = kInt || C.state == DType::kF8E4M3;
   static constexpr float kLargest = kInt ? 127.0f : 448.0f;

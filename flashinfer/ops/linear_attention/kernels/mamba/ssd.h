@@ -5,6 +5,7 @@
 // sequence: C B^T is computed once for them.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/ops/linear_attention/kernels/common/transpose.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/cells.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/math.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssd_params.h"
@@ -69,21 +70,23 @@ class Ssd {
 
   /// B and C of the chunk, zeros behind its end, and C B^T.
   void load_group(int64_t group) {
-    bf16_t *const c = halves(at.c), *const bt = halves(at.bt);
-    uint32_t* const b = cells(at.b);
+    bf16_t* const c = halves(at.c);
+    uint32_t *const b = cells(at.b), *const lines = cells(at.lines);
     const size_t line = static_cast<size_t>(p.dstate) * 2;
     for (int64_t i = 0; i < kChunk; ++i) {
-      if (i >= count) {
-        memset(static_cast<void*>(c + i * p.dstate), 0, line);
-        for (int64_t n = 0; n < p.dstate; ++n) bt[n * kChunk + i].bits = 0;
-        for (int64_t k = 0; k < p.dstate / 2; ++k) b[k * kChunk + i] = 0;
-        continue;
-      }
-      memcpy(static_cast<void*>(c + i * p.dstate), token(p.c, i, group), line);
-      const bf16_t* const from = token(p.b, i, group);
-      for (int64_t n = 0; n < p.dstate; ++n) bt[n * kChunk + i] = from[n];
-      for (int64_t k = 0; k < p.dstate / 2; ++k) memcpy(b + k * kChunk + i, from + 2 * k, 4);
+      void *const to_c = c + i * p.dstate, *const to_b = lines + i * at.pairs;
+      if (i < count)
+        memcpy(to_c, token(p.c, i, group), line), memcpy(to_b, token(p.b, i, group), line);
+      else
+        memset(to_c, 0, line), memset(to_b, 0, line);
     }
+    linear::transpose(part(at.lines), at.pairs, kChunk, at.pairs, part(at.b), kChunk);
+    uint16_t* const bt = reinterpret_cast<uint16_t*>(halves(at.bt));
+    for (int64_t k = 0; k < p.dstate / 2; ++k)
+      for (int64_t i = 0; i < kChunk; ++i) {
+        bt[2 * k * kChunk + i] = static_cast<uint16_t>(b[k * kChunk + i]);
+        bt[(2 * k + 1) * kChunk + i] = static_cast<uint16_t>(b[k * kChunk + i] >> 16);
+      }
     multiply_blocks(cells(at.c), p.dstate / 2, b, part(at.g), kRows, kChunk, p.dstate / 2, false);
   }
 
@@ -181,8 +184,11 @@ class Ssd {
     load_steps(head);
     load_inputs(head);
     weigh();
-    for (int64_t k = 0; k < p.dstate / 2; ++k)
-      join_cells(s + 2 * k * at.columns, s + (2 * k + 1) * at.columns, at.columns, cells(at.s) + k * at.columns);
+    for (int64_t k = 0; k < p.dstate / 2; ++k) {
+      float *const even = s + 2 * k * at.columns, *const odd = even + at.columns;
+      join_cells(even, odd, at.columns, cells(at.s) + k * at.columns);
+      for (int64_t c = 0; c < 2 * at.columns; c += kLanes) store(even + c, load(even + c) * splat(all));
+    }
     float* const y = part(at.y);
     const int64_t rows = round_up(count, kSsdTile);
     multiply_blocks(cells(at.c), p.dstate / 2, cells(at.s), y, rows, at.columns, p.dstate / 2, false);
@@ -192,7 +198,6 @@ class Ssd {
     multiply_blocks<true>(cells(at.w), kPairs, cells(at.x), y, rows, at.columns, kPairs, true);
     if (finite < count) add_rest(head, y);
     finish(head, y);
-    for (int64_t i = 0; i < at.rows * at.columns; i += kLanes) store(s + i, load(s + i) * splat(all));
     multiply_blocks(cells(at.bt), kPairs, cells(at.xd), s, at.rows, at.columns, kPairs, true);
   }
   /// out = (y + D x) silu(z).

@@ -53,20 +53,23 @@ struct SsdParams {
 
 /// Places in SsdParams::scratch, in floats. A cell is a pair of bf16.
 struct SsdScratch {
-  int64_t columns;                              // dim, rounded up to the tile's 64
-  int64_t rows;                                 // dstate, rounded up to the tile's rows
-  int64_t c, bt, b, g, w, x, xd, s, y, states;  // offsets; states of heads_per_task heads follow one another
+  int64_t columns;                                     // dim, rounded up to the tile's 64
+  int64_t rows;                                        // dstate, rounded up to the tile's rows
+  int64_t pairs;                                       // of dstate, rounded up to 16
+  int64_t c, lines, bt, b, g, w, x, xd, s, y, states;  // offsets; states of heads_per_task heads follow one another
   int64_t size;
 };
 constexpr SsdScratch ssd_scratch(int64_t dim, int64_t dstate, int64_t heads) {
   constexpr int64_t chunk = round_up(kSsdChunk, kSsdTile), pairs = kSsdChunk / 2;
   SsdScratch s{};
   s.columns = round_up(dim, int64_t{64}), s.rows = round_up(dstate, kSsdTile);
+  s.pairs = round_up(dstate / 2, int64_t{16});
   int64_t at = 0;
   const auto place = [&](int64_t& part, int64_t floats) { part = at, at += round_up(floats, int64_t{16}); };
   place(s.c, chunk * dstate / 2);               // C, [tokens][dstate] bf16
   place(s.bt, s.rows * pairs);                  // B^T, [dstate][tokens] bf16
-  place(s.b, dstate / 2 * kSsdChunk);           // B, cells [dstate / 2][tokens]
+  place(s.lines, kSsdChunk * s.pairs);          // B, cells [tokens][dstate / 2]
+  place(s.b, s.pairs * kSsdChunk);              // B, cells [dstate / 2][tokens]
   place(s.g, chunk * kSsdChunk);                // C B^T
   place(s.w, chunk * pairs);                    // the part of it that counts, [tokens][tokens] bf16
   place(s.x, pairs * s.columns);                // x, cells [tokens / 2][dim]

@@ -4,7 +4,8 @@
 // one sequence.
 #pragma once
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/ops/linear_attention/kernels/common/delta_rows.h"
+#include "flashinfer/ops/linear_attention/kernels/common/stored.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/math.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
 
@@ -12,18 +13,11 @@ namespace flashinfer::cpu {
 
 template <SsuConfig C>
 class Ssu {
-  template <DType D, class = void>
-  struct Stored {
-    using type = scalar_of_t<D>;
-  };
-  template <class V>
-  struct Stored<DType::kI16, V> {
-    using type = int16_t;
-  };
-  using State = typename Stored<C.state>::type;
+  using State = stored_t<C.state>;
   using T = scalar_of_t<C.io>;
   static constexpr bool kInt = C.state == DType::kI16;
   static constexpr int64_t kLanes = Vec::kLanes;
+  static constexpr int kRows = C.one_decay && !kInt && kRowVecs == 4 ? 4 : 1;  // their sums fill half the registers
 
  public:
   explicit Ssu(const SsuParams& params)
@@ -46,7 +40,11 @@ class Ssu {
       first = begin;
       count = r.tokens - begin < kSsuTokens ? r.tokens - begin : kSsuTokens;
       load_tokens();
-      for (int64_t d = 0; d < p.dim; ++d) update_row(d);
+      int64_t d = 0;
+      if constexpr (kRows > 1)
+        if (from_pool_to_pool() && p.dstate % kRowLanes == 0)
+          for (; d + kRows <= p.dim; d += kRows) update_rows(d);
+      for (; d < p.dim; ++d) update_row(d);
       finish();
     }
   }
@@ -146,6 +144,42 @@ class Ssu {
     }
   }
 
+  bool from_pool_to_pool() const {
+    return !kInt && r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds;
+  }
+  /// kRows rows from the pool to the pool, which share loads and reductions; sums in the order of sum_row.
+  void update_rows(int64_t d) {
+    const State* from[kRows];
+    State* to[kRows];
+    Vec dx[kRows], acc[kRows][kRowVecs];
+    const Vec decay = splat(decays[0]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      from[i] = place(p.source, r.read, 0, d + i), to[i] = place(p.pool, r.write, 0, d + i);
+      const char* const ahead = reinterpret_cast<const char*>(from[i]) + linear::kStateBytesAhead;
+      for (int64_t line = 0; line < p.dstate * static_cast<int64_t>(sizeof(State)); line += 64)
+        __builtin_prefetch(ahead + line, 1, 3);
+      dx[i] = splat(dts[0] * to_f32(static_cast<const T*>(p.x.data)[p.x.row * r.row + p.x.head * h + d + i]));
+#pragma GCC unroll 4
+      for (int j = 0; j < kRowVecs; ++j) acc[i][j] = zero();
+    }
+    for (int64_t at = 0; at < p.dstate; at += kRowLanes)
+#pragma GCC unroll 2
+      for (int j = 0; j < kRowVecs; j += 2) {
+        const int64_t e = at + j * kLanes;
+        const Vec b0 = load(b + e), b1 = load(b + e + kLanes), c0 = load(c + e), c1 = load(c + e + kLanes);
+#pragma GCC unroll 4
+        for (int i = 0; i < kRows; ++i) {
+          const Vec s0 = fma(dx[i], b0, load(from[i] + e) * decay),
+                    s1 = fma(dx[i], b1, load(from[i] + e + kLanes) * decay);
+          write_pair(to[i] + e, s0, s1);
+          acc[i][j] = fma(s0, c0, acc[i][j]), acc[i][j + 1] = fma(s1, c1, acc[i][j + 1]);
+        }
+      }
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) acc[i][0] = (acc[i][0] + acc[i][2]) + (acc[i][1] + acc[i][3]);
+    linear::reduce_add4(acc[0][0], acc[1][0], acc[2][0], acc[3][0], y + d);
+  }
   void update_row(int64_t d) {
     if constexpr (!C.one_decay) {
       for (int64_t i = 0; i < p.dstate; ++i)
@@ -154,7 +188,7 @@ class Ssu {
     }
     const int64_t* const dst = p.dst ? p.dst + seq * p.dst_stride : nullptr;
     if constexpr (!kInt)
-      if (r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds) {  // from the pool to the pool
+      if (from_pool_to_pool()) {
         const State* const from = place(p.source, r.read, 0, d);
         State* const to = place(p.pool, r.write, 0, d);
         y[d] = step(
@@ -180,7 +214,7 @@ class Ssu {
   /// out = (y + D x) silu(z).
   void finish() {
     if (p.d.data)
-      for (int64_t d = 0; d < p.dim; ++d) skip[d] = at(p.d, 0, 0, h, d);
+      for (int64_t d = 0; d < p.dim; ++d) skip[d] = d && !p.d.dim ? skip[0] : at(p.d, 0, 0, h, d);
     for (int64_t t = 0; t < count; ++t) {
       const auto line = [&](const SsuOperand& o) { return o.row * r.row + o.step * (first + t) + o.head * h; };
       const T *const x = static_cast<const T*>(p.x.data) + line(p.x), *const z = p.z.data
