@@ -54,9 +54,10 @@ def goal_text(row):
     return goal
 
 
-def ratio(row, name):
-    value = row.get(name)
-    return f"{float(value):.2f}" if value and float(value) > 0 else ""
+def ratio(row, name, least=0.0):
+    """Nothing below `least`, where something else is the row's limit, unless the row's goal is about it."""
+    value = float(row.get(name) or 0)
+    return f"{value:.2f}" if value > 0 and (value >= least or missed(row)[1] == name) else ""
 
 
 # Heading, the column that a goal may name, the text of a row.
@@ -67,10 +68,10 @@ COLUMNS = [
     ("median", "", lambda r: f"{microseconds(float(r['median_s']))} us"),
     ("p10-p90", "", lambda r: f"{microseconds(float(r['p10_s']))}-{microseconds(float(r['p90_s']))}"),
     ("GB/s", "", lambda r: f"{float(r['gb_per_s']):.1f}"),
-    ("of the copy", "share_of_copy", lambda r: ratio(r, "share_of_copy") if not float(r.get("share_of_read") or 0) else ""),
-    ("of reading", "share_of_read", lambda r: ratio(r, "share_of_read")),
-    ("GFLOP/s", "", lambda r: f"{float(r['gflop_per_s']):.1f}" if float(r["gflop_per_s"]) else ""),
-    ("of the peak", "share_of_peak", lambda r: ratio(r, "share_of_peak")),
+    ("of the copy", "share_of_copy", lambda r: ratio(r, "share_of_copy", 0.1) if not float(r.get("share_of_read") or 0) else ""),
+    ("of reading", "share_of_read", lambda r: ratio(r, "share_of_read", 0.1)),
+    ("GFLOP/s", "", lambda r: f"{float(r['gflop_per_s']):.1f}" if ratio(r, "share_of_peak", 0.1) else ""),
+    ("of the peak", "share_of_peak", lambda r: ratio(r, "share_of_peak", 0.1)),
     *[(f"{p}'s time", f"{p}_ratio", lambda r, p=p: ratio(r, f"{p}_ratio")) for p in PEERS],
     ("another row's time", "over_ratio", lambda r: f"{ratio(r, 'over_ratio')} ({r['over']})" if r.get("over") else ""),
     ("goal", "", goal_text),
@@ -96,6 +97,13 @@ def title(name):
     return next((c for c in comments if not c.startswith("SPDX")), name).rstrip(":.")
 
 
+def printed(text):
+    """What a program printed, without the library's warnings in frames and without what Google Benchmark prints beside medians."""
+    text = re.sub(r"^={60,}\n(?:.*\n)*?={60,}\n", "", text, flags=re.M)
+    lines = [line for line in text.strip().splitlines() if not re.match(r"\S+_(mean|stddev|cv)\s", line)]
+    return "\n".join(re.sub(r"^(\S+?)/repeats:\d+_median", lambda m: m[1].ljust(len(m[0])), line) for line in lines)
+
+
 def section(folder):
     parts, rows = [], 0
     for results in sorted(folder.glob("*.csv")):
@@ -104,8 +112,8 @@ def section(folder):
         rows += len(found)
         if found:
             parts.append(f"### {title(results.stem)}\n\n`flashinfer bench --testlist bench/{results.stem}.txt`\n\n{table(found)}")
-    for printed in sorted(folder.glob("*.txt")):
-        parts.append(f"### {printed.stem}\n\n```\n{printed.read_text().strip()}\n```")
+    for output in sorted(folder.glob("*.txt")):
+        parts.append(f"### {output.stem}\n\n```\n{printed(output.read_text())}\n```")
     return "\n\n".join(parts), rows
 
 
@@ -113,7 +121,7 @@ HEAD = """## Measured
 
 Written by `make bench` on {day}, commit {commit}, on {machine}. Everything in a row was measured in turns: a copy of as many bytes (rows of 16 MB and
 more), summing the inputs ("reading"), other libraries and another row ("time": its median over the row's, so more than 1 is slower than this library).
-The peak is of bf16 dots, of f32 FMA where the inputs are f32 or f16. Values in bold miss the row's goal.
+The peak is of bf16 dots, of f32 FMA where the inputs are f32 or f16. Shares below 0.1 are left out. Values in bold miss the row's goal.
 """
 
 

@@ -25,7 +25,8 @@ class PerformanceTable(unittest.TestCase):
         return subprocess.run([sys.executable, ROOT / "tools/performance_table.py", self.folder, "--file", self.document], capture_output=True, text=True)
 
     def test_a_run_replaces_the_one_before(self):
-        (self.folder / "bench_empty.txt").write_text("a program's | text\n")
+        frame = "=" * 80 + "\n"
+        (self.folder / "bench_empty.txt").write_text(f"a program's | text\nCall/repeats:5_mean    5 ns\nCall/repeats:5_median  4 ns\n{frame}WARNING\n{frame}end\n")
         for median in (2e-3, 1.5e-6):
             self.write("bandwidth", f'rmsnorm,bench,cpu,"input=f32:2x64, more",9,{median},1e-6,3e-3,0,0,12.34,5.0,20,0.617,0,0.0,,0.0,2,0,0,,,,,,share_of_copy>=0.8,x',
                        "top_k,given,cpu,k=1,9,1e-3,1e-3,1e-3,0,0,1,5.0,20,0.5,9,0.25,,0.0,2,0,0,,,,,,share_of_peak>=0.2,x")
@@ -36,11 +37,19 @@ class PerformanceTable(unittest.TestCase):
         self.assertTrue(text.startswith("# Performance\n\nby hand\n\n<!-- measured rows"))
         self.assertEqual(text.count("## Measured"), 1)
         self.assertIn("### Ops that move memory, beside a copy of as many bytes in turns", text)
-        self.assertIn("| rmsnorm | bench | cpu | 1.5 us | 1-3000 | 12.3 | **0.62** | 5.0 |  | of the copy >= 0.8 |", text)
+        self.assertIn("| rmsnorm | bench | cpu | 1.5 us | 1-3000 | 12.3 | **0.62** |  |  | of the copy >= 0.8 |", text)
         self.assertIn("| top_k | `k=1` | cpu | 1000 us | 1000-1000 | 1.0 | 0.50 | 5.0 | 0.25 | of the peak >= 0.2 |", text)
         self.assertIn("| mm | label | cpu | 1000 us | 1000-1000 | 1.0 | 0.75 | 5.0 | 0.25 | **2.50** | 1.88 (one thread) | torch's time <= 2 |", text)
-        self.assertIn("### bench_empty\n\n```\na program's | text\n```", text)
+        self.assertIn("### bench_empty\n\n```\na program's | text\nCall                   4 ns\nend\n```", text)
         self.assertRegex(text, r"on 20\d\d-\d\d-\d\d, commit \w+")
+
+    def test_small_shares_are_left_out(self):
+        row = "mm,{0},cpu,k=1,9,1e-3,1e-3,1e-3,0,0,1,5.0,20,0.05,9,0.05,,0.0,2,0,0,,,,,,{1},x"
+        self.write("bandwidth", row.format("a", ""), row.format("b", "share_of_peak>=0.2"))
+        self.assertEqual(self.run_tool().returncode, 0)
+        text = self.document.read_text()
+        self.assertIn("| mm | a | cpu | 1000 us | 1000-1000 | 1.0 |  |  |  |", text)
+        self.assertIn("| mm | b | cpu | 1000 us | 1000-1000 | 1.0 | 5.0 | **0.05** | of the peak >= 0.2 |", text)
 
     def test_a_peer_that_is_not_installed_misses_nothing(self):
         self.write("bandwidth", "mm,label,cpu,k=1,9,1e-3,1e-3,1e-3,0,0,1,5.0,20,0.5,9,0.25,,0.0,2,0,0,,,,,,torch_ratio>=2,x")
