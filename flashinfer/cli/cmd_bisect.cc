@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer bisect`: the first call of a recording that two builds, or two candidates, compute differently, exported
-// alone. Exit codes: replay/bisect.h; also 2 for wrong usage.
+// alone. Exit codes: replay/bisect.h; also 2 for wrong usage, 128 + the signal that ended it.
+#include <csignal>
 #include <memory>
 
 #include "flashinfer/cli/cli.h"
@@ -21,6 +22,32 @@ struct Args {
   std::string dir, good, bad, good_candidate, bad_candidate, out;
   bool json = false;
   replay::BisectOptions options;
+};
+
+volatile std::sig_atomic_t g_signal = 0;
+
+/// While it lives, signals that ask the program to end are noted instead, so that neither the temporary folder nor a
+/// build's process stays.
+class NotedSignals {
+ public:
+  NotedSignals() {
+    g_signal = 0;
+    struct sigaction note{};
+    note.sa_handler = [](int signal) { g_signal = signal; };
+    for (size_t i = 0; i < std::size(kSignals); ++i) {
+      ::sigaction(kSignals[i], &note, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN) ::sigaction(kSignals[i], &before_[i], nullptr);
+    }
+  }
+  ~NotedSignals() {
+    for (size_t i = 0; i < std::size(kSignals); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  NotedSignals(const NotedSignals&) = delete;
+  NotedSignals& operator=(const NotedSignals&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[std::size(kSignals)];
 };
 
 bool is_program(const std::string& path) { return !process::find_executable(path, "").empty(); }
@@ -112,7 +139,17 @@ int run(const Args& a) {
   replay::BisectOptions options = a.options;
   std::optional<Progress> progress(std::in_place, "bisect");
   options.on_calls = [&](size_t done, size_t total) { progress->show(done, total); };
-  const replay::BisectReport r = replay::bisect(a.dir, good, bad, options);
+  options.stop = [] { return g_signal != 0; };
+  replay::BisectReport r;
+  try {
+    const NotedSignals noted;
+    r = replay::bisect(a.dir, good, bad, options);
+  } catch (const Error&) {
+    if (g_signal == 0) throw;
+    progress.reset();
+    print_error("flashinfer bisect: stopped by signal %d\n", static_cast<int>(g_signal));
+    return 128 + g_signal;
+  }
   progress.reset();
   std::string out = a.out;
   if (r.first) {

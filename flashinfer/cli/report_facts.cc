@@ -50,7 +50,7 @@ Against compare(const replay::Session& session, const replay::Session& other, Se
   a.other = std::move(facts_of_other);
   const auto names = [](const replay::Session& s) {
     std::vector<std::string> out;
-    for (const replay::Call& c : s.calls) out.push_back(c.function());
+    for (const replay::CallEntry& c : s.calls) out.push_back(c.function);
     return out;
   };
   a.pairs = replay::align(names(session), names(other));
@@ -58,8 +58,8 @@ Against compare(const replay::Session& session, const replay::Session& other, Se
   for_each_job(static_cast<int64_t>(a.pairs.size()), jobs, [&](int64_t i) {
     const auto [x, y] = a.pairs[static_cast<size_t>(i)];
     if (x >= 0 && y >= 0)
-      a.diffs[static_cast<size_t>(i)] = replay::compare_calls(session, session.calls[static_cast<size_t>(x)], other,
-                                                              other.calls[static_cast<size_t>(y)], tolerances);
+      a.diffs[static_cast<size_t>(i)] = replay::compare_calls(session, session.read(static_cast<size_t>(x)), other,
+                                                              other.read(static_cast<size_t>(y)), tolerances);
   });
   for (size_t i = 0; i < a.pairs.size() && a.first < 0; ++i) {
     const bool alone = a.pairs[i].first < 0 || a.pairs[i].second < 0;

@@ -213,15 +213,19 @@ class Reader {
   std::vector<Key> keys_;
 };
 
+/// Both clocks at a call's begin, in nanoseconds.
+struct Times {
+  int64_t wall = 0, start = -1;
+};
+
 /// Start times of a process come from the monotonic clock, and the process's place from the wall clock of its first
 /// call.
-void place_in_time(const replay::Session& session, std::vector<CallFacts>& calls) {
+void place_in_time(const std::vector<Times>& times, std::vector<CallFacts>& calls) {
   std::map<std::string, int64_t> offset;
   std::vector<int64_t> at(calls.size());  // a double of today's microseconds has steps of 0.125
   int64_t first = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < calls.size(); ++i) {
-    const Json& r = session.calls[i].record;
-    const int64_t wall = wall_ns(r), start = nanoseconds(r, record::kStartNs);
+    const auto [wall, start] = times[i];
     at[i] = start < 0 ? wall : offset.emplace(calls[i].process_key, wall - start).first->second + start;
     if (wall > 0) first = std::min(first, at[i]);
   }
@@ -229,22 +233,39 @@ void place_in_time(const replay::Session& session, std::vector<CallFacts>& calls
     calls[i].start_us = at[i] > first ? static_cast<double>(at[i] - first) * 1e-3 : 0;
 }
 
-std::vector<std::pair<std::string, std::string>> machine_of(const replay::Session& session) {
-  std::vector<std::pair<std::string, std::string>> lines;
-  for (const replay::Call& c : session.calls) {
-    const auto add = [&](const char* title, const std::string& value) {
-      const std::pair<std::string, std::string> line(title, value);
-      if (!value.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+/// What records say of the machine, each line once, in the order of the calls.
+class Machine {
+ public:
+  void add(int64_t call, const Json& record) {
+    const std::lock_guard lock(mutex_);
+    int64_t at = call * kMost;
+    const auto line = [&](const std::string& title, const std::string& value) {
+      if (value.empty()) return;
+      const auto [it, fresh] = first_.emplace(std::pair(title, value), at);
+      if (!fresh) it->second = std::min(it->second, at);
+      ++at;
     };
-    add("host", string_of(c.record, record::kHost));
-    add("device", string_of(c.record, record::kDeviceModel));
-    add("driver", string_of(c.record, record::kDriver));
-    add("commit", string_of(c.record, record::kGitCommit));
-    for (const auto& [key, value] : object_of(c.record, record::kVersions).items()) add(key.c_str(), text_of(value));
-    if (lines.size() > 40) break;
+    line("host", string_of(record, record::kHost));
+    line("device", string_of(record, record::kDeviceModel));
+    line("driver", string_of(record, record::kDriver));
+    line("commit", string_of(record, record::kGitCommit));
+    for (const auto& [key, value] : object_of(record, record::kVersions).items()) line(key, text_of(value));
   }
-  return lines;
-}
+  std::vector<std::pair<std::string, std::string>> lines() const {
+    std::vector<std::pair<int64_t, std::pair<std::string, std::string>>> order;
+    for (const auto& [line, at] : first_) order.emplace_back(at, line);
+    std::ranges::sort(order);
+    std::vector<std::pair<std::string, std::string>> out;
+    for (auto& [at, line] : order)
+      if (std::ssize(out) < kMost) out.push_back(std::move(line));
+    return out;
+  }
+
+ private:
+  static constexpr int64_t kMost = 64;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, int64_t> first_;
+};
 
 }  // namespace
 
@@ -253,14 +274,20 @@ SessionFacts read_facts(const replay::Session& session, const std::string& name,
   s.name = name;
   s.notes = session.notes;
   s.calls.resize(session.calls.size());
-  s.machine = machine_of(session);
   Summaries known;
+  Machine machine;
+  std::vector<Times> times(session.calls.size());
   for_each_job(static_cast<int64_t>(session.calls.size()), options.jobs, [&](int64_t i) {
-    Reader reader(session, session.calls[static_cast<size_t>(i)], &s.calls[static_cast<size_t>(i)]);
+    const auto at = static_cast<size_t>(i);
+    const replay::Call call = session.read(at);
+    Reader reader(session, call, &s.calls[at]);
     reader.metadata();
     if (options.statistics) reader.statistics(known);
+    times[at] = {wall_ns(call.record), nanoseconds(call.record, record::kStartNs)};
+    machine.add(i, call.record);
   });
-  place_in_time(session, s.calls);
+  s.machine = machine.lines();
+  place_in_time(times, s.calls);
   find_first(s);
   return s;
 }

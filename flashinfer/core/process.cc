@@ -78,8 +78,8 @@ struct Child {
   }
 };
 
-/// Reads until the output is closed, the child has ended or the time is up (false). A process that another thread forks
-/// meanwhile inherits our end of the pipe, so the end of the output may come late or never.
+/// Reads until the output is closed, the child has ended, or the time is up or it is stopped (false). A process that
+/// another thread forks meanwhile inherits our end of the pipe, so the end of the output may come late or never.
 bool collect(int fd, Child& child, const Options& options, Clock::time_point start, std::string& output) {
   bool reported = !options.on_slow, ended = false;
   char buffer[16384];
@@ -89,7 +89,7 @@ bool collect(int fd, Child& child, const Options& options, Clock::time_point sta
       reported = true;
       options.on_slow();
     }
-    if (now >= options.timeout_seconds) return false;
+    if (now >= options.timeout_seconds || (options.stop && options.stop())) return false;
     pollfd p{fd, POLLIN, 0};
     const int ready = ::poll(&p, 1, ended ? 0 : 20);
     if (ready < 0 && errno != EINTR) return true;
@@ -125,8 +125,11 @@ Result run(const std::vector<std::string>& argv, const Options& options) {
     result.exit_code = 127;
     return result;
   }
-  result.timed_out = !collect(fds[0], child, options, start, result.output);
-  if (result.timed_out) ::kill(-child.pid, SIGKILL);
+  if (!collect(fds[0], child, options, start, result.output)) {
+    result.stopped = options.stop && options.stop();
+    result.timed_out = !result.stopped;
+    ::kill(-child.pid, SIGKILL);
+  }
   ::close(fds[0]);
   child.reap(0);
   result.exit_code = child.exit_code;

@@ -12,12 +12,13 @@ struct Options {
   double timeout_seconds = 600;   // then its whole process group is killed
   double slow_after_seconds = 1;  // on_slow is called once, in this thread, when the child still runs after this time
   std::function<void()> on_slow = {};
+  std::function<bool()> stop = {};  // asked every 20 ms; when true, its whole process group is killed
 };
 
 struct Result {
-  int exit_code = -1;  // 128 + signal when a signal ended it; 127 when it could not be started
-  bool timed_out = false;
-  std::string output;  // stdout and stderr interleaved, at most the first 1 MB
+  int exit_code = -1;                       // 128 + signal when a signal ended it; 127 when it could not be started
+  bool timed_out = false, stopped = false;  // Options::stop
+  std::string output;                       // stdout and stderr interleaved, at most the first 1 MB
   double seconds = 0;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };

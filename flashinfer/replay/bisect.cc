@@ -49,7 +49,8 @@ class Bisection {
   Bisection(const stdfs::path& recording, const Side& good, const Side& bad, const BisectOptions& options)
       : recording_(recording), good_(good), bad_(bad), options_(options), session_(open_session(recording)) {
     if (!options.filter.empty())
-      std::erase_if(session_.calls, [&](const Call& c) { return !record::glob_match(options.filter, c.function()); });
+      std::erase_if(session_.calls,
+                    [&](const CallEntry& c) { return !record::glob_match(options.filter, c.function); });
     report_.calls = session_.calls.size();
   }
 
@@ -90,7 +91,7 @@ class Bisection {
   }
 
   /// The saved record of a call; an empty one when there is none.
-  static Call saved(const stdfs::path& to, const Call& call) {
+  static Call saved(const stdfs::path& to, const CallEntry& call) {
     Call c;
     c.folder = to / call.folder.filename();
     if (const auto text = fs::read_file((c.folder / record::kMetadataFile).string()))
@@ -100,7 +101,8 @@ class Bisection {
 
   Replayed replay(const Side& side, const stdfs::path& to, size_t begin, size_t end) const {
     const std::vector<std::string> argv = command(side, to, begin, end);
-    const process::Result r = process::run(argv, {.timeout_seconds = 1e9});
+    const process::Result r = process::run(argv, {.timeout_seconds = 1e9, .stop = options_.stop});
+    if (r.stopped) throw RuntimeError("stopped");
     Replayed done{.session = {.root = to}, .end = end, .exit = {}};
     if (r.exit_code == 0 || r.exit_code == 1) return done;
     for (size_t i = begin; i < end && r.exit_code >= 128; ++i) {
@@ -116,7 +118,7 @@ class Bisection {
   }
 
   void differs(size_t i, std::string message, std::vector<Difference> differences = {}) {
-    const Call& call = session_.calls[i];
+    const Call call = session_.read(i);
     CallResult r;
     r.folder = call.folder;
     r.function = call.function();
@@ -129,7 +131,7 @@ class Bisection {
   }
 
   void not_compared(size_t i, const std::string& why, bool one_sided) {
-    ++report_.not_compared[str(session_.calls[i].function(), ": ", why)];
+    ++report_.not_compared[str(session_.calls[i].function, ": ", why)];
     report_.one_sided |= one_sided;
   }
 
@@ -180,8 +182,8 @@ class Bisection {
   }
 
   void compare(size_t i, const Session& good, const Call& g, const Session& bad, const Call& b) {
-    const Tolerances tolerances{options_.rtol, options_.atol, op::find_op(session_.calls[i].function()),
-                                options_.bitwise, "comes from the good one"};
+    const Tolerances tolerances{options_.rtol, options_.atol, op::find_op(session_.calls[i].function), options_.bitwise,
+                                "comes from the good one"};
     Comparison c = compare_recorded(bad, b, good, g, tolerances);
     if (!c.differences.empty()) {
       std::string message = c.differences[0].text;

@@ -29,6 +29,7 @@ struct BisectOptions {
   std::optional<double> rtol, atol;
   bool bitwise = false;
   std::function<void(size_t done, size_t total)> on_calls;  // after each group of calls
+  std::function<bool()> stop;                               // asked while builds run; they end when it is true
 };
 
 struct BisectReport {
@@ -43,7 +44,8 @@ struct BisectReport {
   int exit_code() const { return first ? 1 : one_sided || equal == 0 ? 2 : 0; }
 };
 
-/// ValueError: nothing recorded there. RuntimeError: a side's command fails other than in a call; quotes its output.
+/// ValueError: nothing recorded there. RuntimeError: a side's command fails other than in a call (quotes its output),
+/// or options.stop. Temporary files are removed in any case.
 BisectReport bisect(const std::filesystem::path& recording, const Side& good, const Side& bad,
                     const BisectOptions& options = {});
 

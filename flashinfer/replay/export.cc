@@ -54,7 +54,8 @@ std::vector<std::string> export_session(const stdfs::path& from, const stdfs::pa
   fs::make_dirs(to.string());
   std::vector<std::string> problems;
   size_t done = 0;
-  for (const Call& call : session.calls) {
+  for (size_t i = 0; i < session.calls.size(); ++i) {
+    const Call call = session.read(i);
     const stdfs::path folder = session.single ? to : to / call.folder.filename();
     fs::make_dirs(folder.string());
     export_lines(call.folder / record::kMetadataFile, folder / record::kMetadataFile);

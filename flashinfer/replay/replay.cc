@@ -46,7 +46,7 @@ class Runner {
 
  private:
   void run_one(size_t i) {
-    CallResult r = run_call(session_, session_.calls[i], options_);
+    CallResult r = run_call(session_, session_.read(i), options_);
     std::lock_guard lock(mutex_);
     report_->calls[i] = std::move(r);
     done_[i] = true;
@@ -68,8 +68,8 @@ bool has_candidate(const op::Op& op, const std::string& name) {
 
 void check_candidate(const Session& session, const std::string& name) {
   std::set<std::string> known;
-  for (const Call& call : session.calls)
-    if (const op::Op* op = op::find_op(call.function())) {
+  for (const CallEntry& call : session.calls)
+    if (const op::Op* op = op::find_op(call.function)) {
       if (has_candidate(*op, name)) return;
       for (const op::Candidate& c : op->candidates) known.insert(c.name);
     }
@@ -100,7 +100,7 @@ Report replay(const std::filesystem::path& folder, const Options& options) {
   report.single = session.single;
   report.notes = session.notes;
   if (!options.filter.empty())
-    std::erase_if(session.calls, [&](const Call& c) { return !record::glob_match(options.filter, c.function()); });
+    std::erase_if(session.calls, [&](const CallEntry& c) { return !record::glob_match(options.filter, c.function); });
   if (!options.candidate.empty()) check_candidate(session, options.candidate);
   const auto begin = session.calls.begin();
   const size_t first = std::min(options.first, session.calls.size()),

@@ -7,6 +7,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/jobs.h"
 #include "flashinfer/formats/chunks.h"
 #include "flashinfer/record/format.h"
 
@@ -14,6 +15,8 @@ namespace flashinfer::replay {
 namespace {
 
 namespace stdfs = std::filesystem;
+
+constexpr size_t kFewCalls = 64;  // read without threads
 
 /// ValueError when `path`, links resolved, is outside `root`.
 void stay_inside(const stdfs::path& root, const stdfs::path& path) {
@@ -39,25 +42,31 @@ Call read_call(const stdfs::path& root, const stdfs::path& folder) {
   return call;
 }
 
-/// "<host>:<pid>": sequence numbers and object ids are per process.
-std::string process_of(const Call& c) {
-  return string_of(c.record, record::kHost) + ":" + std::to_string(integer_of(c.record, record::kProcessId));
+/// A call's place among the others.
+struct Place {
+  std::string process;  // "<host>:<pid>": sequence numbers and object ids are per process
+  int64_t sequence = 0;
+  std::string began;
+  CallEntry entry;
+};
+
+Place place_of(const Call& c) {
+  return {string_of(c.record, record::kHost) + ":" + std::to_string(integer_of(c.record, record::kProcessId)),
+          integer_of(c.record, record::kSequence),
+          string_of(c.record, record::kTimestamp, c.folder.filename().string()),
+          {c.folder, c.function(), c.error}};
 }
 
-void sort_calls(std::vector<Call>& calls) {
-  const auto began = [](const Call& c) {
-    return string_of(c.record, record::kTimestamp, c.folder.filename().string());
-  };
+void sort_places(std::vector<Place>& places) {
   std::map<std::string, std::string> first;  // process -> time of its first call
-  for (const Call& c : calls) {
-    const auto [it, fresh] = first.emplace(process_of(c), began(c));
-    if (!fresh) it->second = std::min(it->second, began(c));
+  for (const Place& p : places) {
+    const auto [it, fresh] = first.emplace(p.process, p.began);
+    if (!fresh) it->second = std::min(it->second, p.began);
   }
-  const auto key = [&](const Call& c) {
-    return std::tuple(first[process_of(c)], process_of(c), integer_of(c.record, record::kSequence), began(c),
-                      c.folder.filename().string());
-  };
-  std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
+  std::ranges::sort(places, [&](const Place& a, const Place& b) {
+    return std::tie(first[a.process], a.process, a.sequence, a.began, a.entry.folder) <
+           std::tie(first[b.process], b.process, b.sequence, b.began, b.entry.folder);
+  });
 }
 
 /// A process that is killed between making a call's folder and writing its first record leaves an empty file: nothing
@@ -73,7 +82,7 @@ void note_missing(Session* s, const std::set<std::string>& unrecorded) {
   const auto text = fs::read_file((s->root / record::kSessionFile).string());
   if (!text) return;
   std::set<std::string> have = unrecorded;
-  for (const Call& c : s->calls) have.insert(c.folder.filename().string());
+  for (const CallEntry& c : s->calls) have.insert(c.folder.filename().string());
   std::map<std::string, std::string> missing;  // folder -> function
   size_t torn = 0;
   for (size_t at = 0; at < text->size();) {
@@ -168,23 +177,31 @@ Session open_session(const stdfs::path& folder) {
     s.notes = s.chunks->problems();
   }
   std::set<std::string> unrecorded;
+  std::vector<Place> places;
   const auto add = [&](const stdfs::path& call) {
-    if (!never_recorded(call / record::kMetadataFile)) return s.calls.push_back(read_call(folder, call));
+    if (!never_recorded(call / record::kMetadataFile)) return void(places.push_back({.entry = {call, {}, {}}}));
     const std::string name = call.filename().string();
     unrecorded.insert(name);
     s.notes.push_back(str(name, ": the process ended before the call's first record; nothing of it was recorded"));
   };
-  if (s.single) {
-    add(folder);
-    return s;
-  }
-  for (const std::string& entry : fs::list_dir(folder.string()))
+  if (s.single) add(folder);
+  const std::vector<std::string> entries = s.single ? std::vector<std::string>() : fs::list_dir(folder.string());
+  for (const std::string& entry : entries)
     if (fs::is_file((folder / entry / record::kMetadataFile).string())) add(folder / entry);
-  sort_calls(s.calls);
+  const int jobs = places.size() < kFewCalls ? 1 : 0;
+  for_each_job(static_cast<int64_t>(places.size()), jobs, [&](int64_t i) {
+    Place& p = places[static_cast<size_t>(i)];
+    p = place_of(read_call(folder, p.entry.folder));
+  });
+  sort_places(places);
+  for (Place& p : places) s.calls.push_back(std::move(p.entry));
+  if (s.single) return s;
   note_missing(&s, unrecorded);
   FI_CHECK(!s.calls.empty() || !s.notes.empty(), ValueError, "nothing is recorded in ", folder.string());
   return s;
 }
+
+Call Session::read(size_t i) const { return read_call(root, calls.at(i).folder); }
 
 stdfs::path tensor_file(const stdfs::path& folder, const std::string& stem) {
   for (const char* ending : {".pt", ".safetensors", formats::kChunksEnding})

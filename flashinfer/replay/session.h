@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds recorded calls and reads their metadata; torn or missing parts are reported as sentences.
+// Finds recorded calls and reads their metadata, one call at a time; torn or missing parts are reported as sentences.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -32,14 +32,23 @@ struct Call {
   std::string function() const { return string_of(record, "function_name", "<unknown>"); }
 };
 
+/// A call without its record, which takes about 15 KB of memory.
+struct CallEntry {
+  std::filesystem::path folder;
+  std::string function, error;
+};
+
 struct Session {
   std::filesystem::path root;  // folders and their files must be inside
   bool single = false;
-  std::vector<Call> calls;  // processes by their first call, calls of a process by sequence number
+  std::vector<CallEntry> calls;  // processes by their first call, calls of a process by sequence number
   std::vector<std::string> notes;
   std::shared_ptr<formats::ChunkReader> chunks;  // the session's store, when there is one
+
+  /// Reads the record of calls[i] again. Never throws: Call::error says why there is none.
+  Call read(size_t i) const;
 };
-/// ValueError: not a folder, or nothing recorded in it.
+/// Reads all records, several at once, and keeps none. ValueError: not a folder, or nothing recorded in it.
 Session open_session(const std::filesystem::path& folder);
 
 /// Tensors of `<folder>/<stem>.{pt,safetensors,chunks}`; empty when the call has no such file. Each is compared with

@@ -178,7 +178,8 @@ class Writer {
 DataSet write_workloads(const std::filesystem::path& recording, const std::filesystem::path& out, bool dense) {
   const replay::Session session = replay::open_session(recording);
   Writer writer(out, dense);
-  for (const replay::Call& call : session.calls) {
+  for (size_t i = 0; i < session.calls.size(); ++i) {
+    const replay::Call call = session.read(i);
     ++writer.set.calls;
     const op::Op* op = op::find_op(call.function());
     if (!op || !call.error.empty()) {

@@ -43,6 +43,15 @@ TEST(Process, ATimeoutEndsTheWholeGroup) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
+TEST(Process, AStoppedProgramEndsWithItsGroup) {
+  const auto start = std::chrono::steady_clock::now();
+  int asked = 0;
+  const Result r = run({"sh", "-c", "sleep 30 & sleep 30"}, {.stop = [&] { return ++asked > 3; }});
+  EXPECT_TRUE(r.stopped);
+  EXPECT_FALSE(r.timed_out || r.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
 TEST(Process, SlownessIsReportedThoughTheTimeIsUp) {
   int slow = 0;
   const Result r =

@@ -5,8 +5,10 @@ import os
 import pathlib
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -134,6 +136,21 @@ def test_what_is_no_build(recording, tmp_path):
     assert "--version` fails (exit code 1)" in message("--bad", "/bin/false")
     assert f"are the same build: {PROGRAM}" in message("--good", BUILD, "--bad", BUILD / "lib/libflashinfer.so")
     assert "exists" in message("--good-candidate", "cpu", "--bad-candidate", "reference", "--out", tmp_path / "empty")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_behind(recording, bad, tmp_path, number):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = subprocess.Popen([PROGRAM, "bisect", "--dir", recording, "--bad", bad("slow")], env=os.environ | {"TMPDIR": str(scratch)}, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not list(scratch.glob("*/good/*")) and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.3)  # the bad build's process has begun
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and out == "" and err.endswith(f"flashinfer bisect: stopped by signal {int(number)}\n"), out + err
+    assert not list(scratch.iterdir())
 
 
 def screen(text):

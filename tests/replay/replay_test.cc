@@ -126,7 +126,8 @@ TEST_F(ReplayTest, StridesAndAliasesAreRestored) {
     record([&] { op::call(kOp, Twist{.x = view, .out = view}); }, [&](record::Settings& s) { s.dedup = dedup; });
     EXPECT_EQ(replay_one().outcome, Outcome::kPassed) << replay_one().message;
     const replay::Session s = replay::open_session(session());
-    const replay::Json& details = replay::object_of(s.calls[0].record, "tensor_details");
+    const replay::Call call = s.read(0);
+    const replay::Json& details = replay::object_of(call.record, "tensor_details");
     const auto t = replay::place(replay::load_tensors(s, s.calls[0].folder, "inputs", details), details, std::nullopt);
     EXPECT_EQ(t.at("arg_0").view().stride(0), 2);
     EXPECT_EQ(t.at("arg_0").data(), t.at("kwarg_out").data());
@@ -202,9 +203,9 @@ TEST_F(ReplayTest, SavedOutputsCompareAsRecordings) {
   const auto recorded = replay::open_session(session()), a = replay::open_session(folder / "a"),
              b = replay::open_session(folder / "b");
   ASSERT_EQ(b.calls.size(), 3u);
-  EXPECT_EQ(replay::string_of(b.calls[2].record, "execution_status"), "failed");
+  EXPECT_EQ(replay::string_of(b.read(2).record, "execution_status"), "failed");
   const auto keys = [&](const replay::Session& have, const replay::Session& want, size_t i) {
-    const auto c = replay::compare_recorded(have, have.calls[i], want, want.calls[i], {.bitwise = true});
+    const auto c = replay::compare_recorded(have, have.read(i), want, want.read(i), {.bitwise = true});
     std::set<std::string> differ;
     for (const auto& d : c.differences) differ.insert(d.key);
     return std::pair(c.compared, differ);

@@ -25,7 +25,8 @@ std::optional<Device> device_named(const std::string& name) {
 tvm::String list(const tvm::String& folder) {
   const Session s = replay::open_session(std::string(folder));
   Json out{{"single", s.single}, {"notes", s.notes}, {"calls", Json::array()}};
-  for (const replay::Call& c : s.calls) out["calls"].push_back({{"folder", c.folder.string()}, {"error", c.error}});
+  for (const replay::CallEntry& c : s.calls)
+    out["calls"].push_back({{"folder", c.folder.string()}, {"error", c.error}});
   return formats::dump_json(out);
 }
 
@@ -37,7 +38,7 @@ struct Opened {
 Opened open_one(const std::string& folder) {
   Opened o{replay::open_session(folder), {}};
   FI_CHECK(o.session.single && o.session.calls.size() == 1, ValueError, folder, " is not the dump of one call");
-  o.call = o.session.calls[0];
+  o.call = o.session.read(0);
   FI_CHECK(o.call.error.empty(), ValueError, folder, ": ", o.call.error);
   return o;
 }
