@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files of `flashinfer report` and `flashinfer bench --html` as a source: the command needs none of them when it runs.
-# Chart.js (MIT) comes from the distribution (libjs-chart.js); without it pages have tables and no charts.
+# Chart.js (MIT) comes from the distribution (libjs-chart.js); without it charts.js draws the same charts more simply.
 function(fi_report_assets out)
   find_file(FLASHINFER_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist NO_DEFAULT_PATH
             DOC "Chart.js, embedded in pages")
@@ -9,9 +9,9 @@ function(fi_report_assets out)
   if(FLASHINFER_CHART_JS)
     list(APPEND files chart ${FLASHINFER_CHART_JS})
   else()
-    message(STATUS "No charts in reports: chart.min.js was not found (tools/setup.sh build installs libjs-chart.js)")
+    message(STATUS "Charts of reports are drawn by charts.js: chart.min.js was not found (tools/setup.sh build installs libjs-chart.js)")
+    list(APPEND files chart ${folder}/charts.js)
   endif()
-  set(content_chart "")
   while(files)
     list(POP_FRONT files name file)
     file(READ ${file} content_${name})

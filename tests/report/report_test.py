@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", pathlib.Path(__file__).resolve().parents[2] / "build/release"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", ROOT / "build/release"))
 COMMAND = BUILD / "bin/flashinfer"
 BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[2J\u202e<!--"
@@ -175,6 +176,24 @@ class Pages(unittest.TestCase):
         dom = self.browse()
         self.assertIn("flashinfer bench --op rmsnorm", dom)
         self.assertRegex(dom, r"<td class=\"\">rmsnorm</td>.*<td class=\"\">reference</td>")
+
+    def test_charts_without_chart_js(self):
+        """Pages with charts.js in the place of Chart.js: a bar for each op, a point for each call, a line for each limit."""
+        own = (ROOT / "flashinfer/cli/report/charts.js").read_text()
+
+        def drawn(page):
+            self.page = re.sub(r"(</script>\n)<script>\n.*?</script>", lambda m: f"{m[1]}<script>\n{own}</script>", (self.dir / page).read_text(), count=1, flags=re.S)
+            (self.dir / "svg.html").write_text(self.page)
+            return re.findall(r"<svg .*?</svg>", self.browse(page="svg.html"), re.S)
+
+        self.report("--dir", Recording(self.dir / "calls").call().call("op_b", duration_us=100).call("op_b").call("op_c", status="failed").folder)
+        bars, points = drawn("page.html")
+        self.assertEqual((bars.count('<rect'), points.count("<circle")), (3, 3))  # the failed call has no duration
+        self.assertIn(">op_b</text>", bars)
+        self.assertEqual(flashinfer("bench", "--op", "rmsnorm", "--args", "input=f32:64x64 weight=f32:64", "--candidates", "cpu,reference", "--seconds", "0.01",
+                                    "--html", self.dir / "page.html").returncode, 0)
+        roof, times = drawn("page.html")
+        self.assertEqual((roof.count("<circle"), roof.count("<polyline"), times.count("data-hit")), (2, 2, 2))
 
     def test_wrong_use(self):
         folder = Recording(self.dir / "one").call().folder

@@ -64,12 +64,10 @@ function bars(parent) {
   });
 }
 
-if (hasCharts && rows.length) {
+if (rows.length) {
   const charts = main.appendChild(el('div', {class: 'charts'}));
   roofline(charts);
   bars(charts);
-} else if (!hasCharts) {
-  main.append(el('p', {class: 'soft'}, 'No charts: the command was built without Chart.js. The table holds the same numbers.'));
 }
 
 heading('Rows');

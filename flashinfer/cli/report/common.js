@@ -47,8 +47,7 @@ const bar = (share, title) => {
   return b;
 };
 
-// ---- charts: Chart.js, where it was there when the command was built ----
-const hasCharts = typeof Chart !== 'undefined';
+// ---- charts: Chart.js, where it was there when the command was built, else charts.js ----
 const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = i => `hsl(${(i * 137.5 + 212) % 360} 58% ${matchMedia('(prefers-color-scheme: dark)').matches ? 62 : 46}%)`;
 function chart(parent, title, height, config) {

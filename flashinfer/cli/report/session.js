@@ -86,7 +86,7 @@ for (const c of calls) {
 }
 const byTime = [...ops.values()].sort((a, b) => b.total - a.total || b.calls - a.calls);
 const colours = new Map(byTime.map((o, i) => [o.op, i < 10 ? colour(i) : style('--soft')]));
-if (hasCharts && byTime.length) {
+if (byTime.length) {
   const charts = main.appendChild(el('div', {class: 'charts'})), top = byTime.slice(0, 12);
   const height = 340, unit = top[0].total >= 1e6 ? [1e6, 's'] : [1e3, 'ms'];
   chart(charts, `Time by op (${unit[1]})`, height, {
@@ -106,8 +106,6 @@ if (hasCharts && byTime.length) {
       onClick: (_, hit) => hit.length && go(rowOf.get(drawn[hit[0].index])),
     },
   });
-} else if (!hasCharts) {
-  main.append(el('p', {class: 'soft'}, 'No charts: the command was built without Chart.js. The tables hold the same numbers.'));
 }
 heading('Ops');
 main.append(table(['op', 'calls', 'total', 'mean', 'longest', 'share'], byTime.map(o => [
