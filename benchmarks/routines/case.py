@@ -180,10 +180,9 @@ class RefCheck:
             print(f"[WARNING] {self.args.routine} has no reference here: {e}")
             return None
 
-    def compare(self, outputs):
-        """outputs: {back end: list of tensors}."""
+    def compare(self, outputs, ours):
+        """outputs: {back end: list of tensors}; ours: reference()."""
         viewed = {b: self.check.view(out) for b, out in outputs.items()}
-        ours = self.reference()
         torchs = self.check.expected() if self.check.expected else None
         for backend, out in viewed.items():
             for against, expected, cosine in (("reference", ours, None), ("torch", torchs, self.check.expected_cosine)):
@@ -276,6 +275,8 @@ def _peer_rows(args, device, case):
 
 def run(args, module):
     """Runs one command and returns its rows."""
+    from routines import trace_lines
+
     device = device_of(args)
     _announce(args, device)
     set_seed(args.random_seed)
@@ -291,10 +292,12 @@ def run(args, module):
         for i, t in enumerate(tensors_of(case.inputs)):
             print(f"[VVERBOSE] input {i}: {tuple(t.shape)} {t.dtype}")
     outputs = {b: runner.once(runner.call(b)) for b in backends}
+    checker = RefCheck(args, runner, "Wrapper" in args.routine)
+    reference = trace_lines.timed_reference(checker) if case.check and (args.refcheck or args.trace_out) else None
     if args.refcheck and case.check is None:
         print(f"[INFO] The results of {args.routine} are random or have no reference: --refcheck only runs it.")
     elif args.refcheck:
-        RefCheck(args, runner, "Wrapper" in args.routine).compare(outputs)
+        checker.compare(outputs, reference[0])
     if case.bytes is None:
         case.bytes = count_bytes(*tensors_of(case.inputs), *outputs[backends[0]])
     peers = _peer_rows(args, device, case)
@@ -310,4 +313,6 @@ def run(args, module):
                      "backend": backend, "resolved_backend": runner.resolved(backend), "device": device.type,
                      "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
                      **{f"{peer}_median_time": value for peer, value in peers.items()}, **case.row})
+    if args.trace_out:
+        trace_lines.append(args.trace_out, args.routine, checker, reference, outputs, rows, device)
     return rows

@@ -24,7 +24,7 @@ FAMILIES = {
                      "mla_rope_quantize_fp8 rope_quantize_fp8 rope_quantize_fp8_append_paged_kv_cache"),
     "mamba": ("mamba", "selective_state_update"),
     "gdn": ("gdn", "gated_delta_rule_decode gated_delta_rule_mtp chunk_gated_delta_rule"),
-    "kda": ("missing", "recurrent_kda_prefill"),
+    "kda": ("kda", "recurrent_kda_prefill"),
     "sparse_attention": ("sparse_attention", "MSAProxyScore MSASparseAttention MSASparseDecode MSAPipeline"),
     "topk_varlen": ("sampling", "top_k_varlen"),
 }

@@ -18,6 +18,7 @@ enable_pdl flag - | programmatic dependent launch, where the function has it
 device str auto auto cpu cuda | where the tensors are (auto: a GPU if torch has one)
 peers words - torch onednn zentorch llama.cpp ik_llama.cpp | other libraries that compute the same, timed in the same run
 warm_cache flag - | calls find their arguments in the caches, which are not flushed between them
+trace_out str - | append a trace of flashinfer-bench for each row, evaluated against the reference, to this file
 extra_columns flag - | columns of this library's own at the end of the CSV file
 """
 

@@ -53,7 +53,7 @@ def _add(parser, line, routine):
             options["nargs"] = "+"
         if words:
             options["choices"] = [of(w) for w in words]
-    parser.add_argument("--" + name, **options)
+    parser.add_argument("--" + name, *(["--trace-out"] if name == "trace_out" else []), **options)
 
 
 def add(parser, routine, family):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixtures of experts."""
+import argparse
+
 import torch
 
 import flashinfer
 from flashinfer import fused_moe
 from flashinfer.fused_moe import ActivationType, RoutingMethodType
-from routines import missing
 from routines.case import Case, Check, dtype
 
 _METHODS = {"renormalize": "Renormalize", "deepseek_v3": "DeepSeekV3", "llama4": "Llama4", "renormalize_naive": "RenormalizeNaive",
@@ -203,9 +204,29 @@ def _bgmv(args, device):
                 Check(2e-2, 2e-2, share=1e-3), uses_pdl=False)
 
 
-_MAKERS = {"trtllm_fp4_block_scale_moe": _trtllm_fp4, "trtllm_fp8_block_scale_moe": _trtllm_fp8_block,
+# Kernels of one GPU generation that compute what cutlass_fused_moe computes with NVFP4 weights: whether their tokens are NVFP4 already.
+_BY_CUTLASS = {"cute_dsl_fp4_block_scale_moe": True, "b12x_fused_moe": False, "unified_nvfp4_moe": True}
+
+
+def _by_cutlass(args, device):
+    if args.b12x_quant_mode != "nvfp4":
+        raise NotImplementedError(f"routine {args.routine} with --b12x_quant_mode {args.b12x_quant_mode} is not available in this library: its packed weights are "
+                                  "those of one GPU kernel")
+    local = args.local_num_experts or args.num_experts
+    if args.num_experts % local or args.local_expert_offset % local:
+        raise ValueError(f"--local_num_experts is {local} and --local_expert_offset {args.local_expert_offset}, but the first must divide the second and "
+                         f"--num_experts, {args.num_experts}")
+    print(f"[WARNING] {args.routine} is a kernel of one GPU generation; the same mixture of NVFP4 experts is run by cutlass_fused_moe.")
+    case = _cutlass(argparse.Namespace(**{**vars(args), "cutlass_variant": "nvfp4", "quantized_input": _BY_CUTLASS[args.routine], "tp_size": 1,
+                                          "tp_rank": 0, "local_num_experts": None, "ep_size": args.num_experts // local, "ep_rank": args.local_expert_offset // local}), device)
+    work = _work(args, "nvfp4" if _BY_CUTLASS[args.routine] else "bf16", "nvfp4")
+    case.flops, case.bytes, case.row = work["flops"], work["bytes"], _row(args, weight_dtype=torch.uint8)
+    return case
+
+
+_MAKERS = {**dict.fromkeys(_BY_CUTLASS, _by_cutlass), "trtllm_fp4_block_scale_moe": _trtllm_fp4, "trtllm_fp8_block_scale_moe": _trtllm_fp8_block,
            "trtllm_fp8_per_tensor_scale_moe": _trtllm_fp8_tensor, "cutlass_fused_moe": _cutlass, "bgmv_moe": _bgmv}
 
 
 def make(args, device):
-    return _MAKERS[args.routine](args, device) if args.routine in _MAKERS else missing.make(args, device)
+    return _MAKERS[args.routine](args, device)

@@ -73,6 +73,17 @@ def of_op(op):
     return fi_trace
 
 
+def of_calls(f):
+    """What the library's functions that `f()` calls in this thread are, in order: {"function", "definition" (strict), "workload" with random tensors,
+    "why" there is none}. One at a time; calls dump no definitions meanwhile."""
+    _native.function("trace.describe_begin")()
+    try:
+        f()
+    finally:
+        calls = json.loads(str(_native.function("trace.describe_end")()))
+    return calls
+
+
 def templates(name):
     """The templates of an op as dictionaries, in order; None: it has none."""
     found = _native.function("trace.templates")(name)

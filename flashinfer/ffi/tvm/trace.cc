@@ -7,7 +7,9 @@
 
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/op/tracer.h"
 #include "flashinfer/trace/trace.h"
+#include "flashinfer/trace/workloads.h"
 
 namespace flashinfer::ffi {
 namespace {
@@ -40,6 +42,27 @@ tvm::Any templates(tvm::PackedArgs args) {
   return tvm::String(out.dump());
 }
 
+thread_local std::unique_ptr<Json> t_described;  // of the thread between describe_begin and describe_end
+
+/// The tracer meanwhile: describes that thread's outermost calls.
+class Describer final : public op::Observer {
+ public:
+  void before(op::Invocation& call) override {
+    if (!t_described || !call.op || call.depth > 0) return;
+    trace::Described d;
+    try {
+      d = trace::describe(*call.op, call.block);
+    } catch (const std::exception& e) {
+      d.why = e.what();
+    }
+    t_described->push_back(
+        {{"function", call.name}, {"definition", d.definition}, {"workload", d.workload}, {"why", d.why}});
+  }
+  void after(op::Invocation&, const op::Value&) override {}
+  void failed(op::Invocation&, const std::exception&) override {}
+};
+constinit Describer g_describer;
+
 template <class F>
 void global(const char* name, F f) {
   tvm::Function::SetGlobal(std::string("flashinfer.trace.") + name,
@@ -64,6 +87,17 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   });
   global("problems", [](tvm::PackedArgs args) {
     return tvm::Any(tvm::String(Json(trace::problems(Json::parse(text(args[0])))).dump()));
+  });
+  global("describe_begin", [](tvm::PackedArgs) {
+    trace::settings();  // the environment is read before
+    t_described = std::make_unique<Json>(Json::array());
+    op::set_tracer(&g_describer);
+    return tvm::Any(nullptr);
+  });
+  global("describe_end", [](tvm::PackedArgs) {
+    trace::configure(trace::settings());
+    const std::unique_ptr<Json> calls = std::move(t_described);
+    return tvm::Any(tvm::String(calls ? calls->dump() : "[]"));
   });
   global("configure", [](tvm::PackedArgs args) {  // (on, strict, folder)
     trace::configure({.on = args[0].cast<bool>(), .strict = args[1].cast<bool>(), .dir = text(args[2])});
