@@ -82,7 +82,7 @@ def main():
     for r in rows:
         line = f"{r['what']:<26}{r['ours']:8.0f}"
         for name in LIBRARIES:
-            line += f"{r[name]:14.0f}{r['ratios'][name]:7.2f}" if r[name] else f"{'not there':>14}{'':7}"
+            line += f"{r[name]:14.0f}{r['ratios'][name]:7.2f}" if r[name] else f"{'':21}"
         print(f"{line}{r['goal']:6.1f}")
 
 
