@@ -118,10 +118,10 @@ void add_aot(CLI::App& app, int& exit_code) {
   CLI::App* c = app.add_subcommand("aot", "Precompile kernels, for machines without a compiler");
   c->add_option("--out-dir,--out", o->out_dir,
                 "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
-  c->add_option(
-       "--target,--targets", o->targets,
-       "x86-64-v3, x86-64-v3-avxvnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16, native, portable; GPUs: sm_80, "
-       "sm_90a, ...; emu (the emulator)")
+  c->add_option("--target,--targets", o->targets,
+                "x86-64-v3, x86-64-v3-avxvnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16, x86-64-v4-amx, native, "
+                "portable; GPUs: sm_80, "
+                "sm_90a, ...; emu (the emulator)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();

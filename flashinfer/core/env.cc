@@ -116,10 +116,10 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_DISABLE_JIT", "0", "1: nothing is compiled; precompiled artifacts, else the reference"}, Kind::kFlag},
     {{"FLASHINFER_CPU_ISA", "native",
       "what CPU kernels are compiled for: native, x86-64-v3, x86-64-v3-avxvnni, "
-      "x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16 or portable"},
+      "x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16, x86-64-v4-amx or portable"},
      Kind::kChoice,
      0,
-     "native|x86-64-v3|x86-64-v3-avxvnni|x86-64-v4|x86-64-v4-vnni|x86-64-v4-bf16|portable"},
+     "native|x86-64-v3|x86-64-v3-avxvnni|x86-64-v4|x86-64-v4-vnni|x86-64-v4-bf16|x86-64-v4-amx|portable"},
     {{"FLASHINFER_AOT_DIR", "", "folder of precompiled artifacts; the ones beside the library come after it"},
      Kind::kPath},
     {{"FLASHINFER_JIT_INCLUDE", "",

@@ -74,6 +74,7 @@ thread_local int foreign_source = 0;
 thread_local bool quiet = false;  // prefetch with a progress callback reports by itself
 
 CpuFn load(const std::string& path, std::string& error) {
+  tiles_permitted();  // the kernel may use them
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = handle != nullptr ? ::dlsym(handle, "flashinfer_kernel") : nullptr;
   if (symbol == nullptr) {

@@ -3,6 +3,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <cstdio>
@@ -146,9 +148,16 @@ Toolchain find_nvcc() {
 }
 
 #if defined(__x86_64__)
+bool has_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBf16AndTiles = 1u << 22 | 1u << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16AndTiles) == kBf16AndTiles;
+}
+
 /// Those of `features` that this CPU and its operating system have. The builtin takes literals only.
 bool has_feature(const std::string& feature) {
   __builtin_cpu_init();
+  if (feature == "amx-bf16") return tiles_permitted();
 #define FI_HAS(word) \
   if (feature == word) return __builtin_cpu_supports(word) != 0
   FI_HAS("avx2");
@@ -170,10 +179,11 @@ bool has_feature(const std::string& feature) {
 
 std::vector<CpuLevel> make_levels() {
   const std::vector<std::string> v3 = {"avx2", "fma", "bmi2"};
-  std::vector<std::string> v4 = v3, vnni, bf16;
+  std::vector<std::string> v4 = v3, vnni, bf16, amx;
   v4.insert(v4.end(), {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
   vnni = v4, vnni.insert(vnni.end(), {"avx512vnni", "avx512vbmi"});
   bf16 = vnni, bf16.push_back("avx512bf16");
+  amx = bf16, amx.push_back("amx-bf16");
   std::vector<std::string> avx_vnni = v3;
   avx_vnni.push_back("avxvnni");
   using enum Target;
@@ -201,6 +211,13 @@ std::vector<CpuLevel> make_levels() {
        {"__AVX512BF16__"},
        kX86V4Vnni,
        {kX86V4Vnni, kX86V4, kX86V3, kPortable}},
+      {kX86V4Amx,
+       "x86-64-v4-amx",
+       {"-march=x86-64-v4", "-mavx512vnni", "-mavx512vbmi", "-mavx512bf16", "-mamx-tile", "-mamx-bf16"},
+       amx,
+       {"__AMX_BF16__"},
+       kX86V4Bf16,
+       {kX86V4Bf16, kX86V4Vnni, kX86V4, kX86V3, kPortable}},
   };
 }
 
@@ -259,6 +276,16 @@ std::string why_not_runnable(Target t) {
   return {};
 #else
   return "this CPU is not an x86-64";
+#endif
+}
+
+bool tiles_permitted() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static constinit Once<const bool> permitted;
+  return permitted.get([] { return has_tiles() && ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0; });
+#else
+  return false;
 #endif
 }
 
@@ -361,6 +388,7 @@ Flags kernel_flags(Target t) {
                                                    : std::vector<std::string>{sanitized ? "-O0" : "-O3", "-DNDEBUG"});
 #if defined(__x86_64__)
   if (t == Target::kNative) f.compile.push_back("-march=native");
+  if (t == Target::kNative && has_tiles() && !tiles_permitted()) add(f.compile, {"-mno-amx-tile", "-mno-amx-bf16"});
   if (const CpuLevel* const level = find_level(t)) add(f.compile, level->flags);
 #else
   if (t == Target::kNative) f.compile.push_back("-mcpu=native");

@@ -12,10 +12,10 @@ namespace flashinfer::jit {
 /// Target of a kernel. `portable` is the architecture's baseline without -march: the fallback paths of
 /// kernels/cpu/vec.h, for tests and old machines. `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each
 /// row of arch_table() (targets.h).
-enum class Target { kNative, kX86V4Bf16, kX86V4Vnni, kX86V4, kX86V3AvxVnni, kX86V3, kPortable, kEmu, kCuda };
+enum class Target { kNative, kX86V4Amx, kX86V4Bf16, kX86V4Vnni, kX86V4, kX86V3AvxVnni, kX86V3, kPortable, kEmu, kCuda };
 /// Of CPU kernels, best first.
-inline constexpr Target kTargets[] = {Target::kNative,       Target::kX86V4Bf16, Target::kX86V4Vnni, Target::kX86V4,
-                                      Target::kX86V3AvxVnni, Target::kX86V3,     Target::kPortable};
+inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V4Amx,     Target::kX86V4Bf16, Target::kX86V4Vnni,
+                                      Target::kX86V4,  Target::kX86V3AvxVnni, Target::kX86V3,     Target::kPortable};
 inline bool is_cpu(Target t) { return t < Target::kEmu; }
 inline bool is_gpu(Target t) { return t >= Target::kCuda; }
 /// kTargets, the emulator, every GPU.
@@ -43,6 +43,9 @@ Target parse_target(const std::string& text);
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
 std::string why_not_runnable(Target t);
+/// Whether this process may use AMX tiles: the CPU has them for bf16, and Linux, which gives their registers (8 KB a
+/// thread) on request, has granted them. Asks for them at the first call.
+bool tiles_permitted();
 /// Identifies this CPU for -march=native: family, model and feature words of CPUID, in hex.
 const std::string& cpu_features();
 

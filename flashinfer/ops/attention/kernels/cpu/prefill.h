@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on the CPU for many rows, paged or not: the tile kernel (for few rows: kernels/cpu/decode.h). A task is a
-// tile of rows of some KV heads. For each block of 128 keys: pack K and V, then for 6 rows at a time multiply and turn
-// logits into weights, then for 6 rows at a time accumulate outputs. The summation order of an output is that of
-// params.h and depends on nothing else. Numbers: docs/attention-cpu.md.
+// tile of rows of some KV heads. For each block of 128 keys: pack K and V, then for 6 rows at a time (8 with AMX)
+// multiply and turn logits into weights, then for as many accumulate outputs. The summation order of an output is that
+// of params.h and depends on nothing else. Numbers: docs/attention-cpu.md.
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cpu/scratch.h"
@@ -17,6 +17,7 @@ struct Tile {
   using T = Types<C, H::kElements>;
   using KV = typename T::KV;
   static constexpr int64_t kHalves = kTileKeys / kBlockKeys, kPCells = kTileKeys / T::kPerCell;
+  static constexpr int kRows = kGroupRows<T::kPairs>;
 
   const AttentionParams& p;
   const AttentionWorkItem& w;
@@ -194,10 +195,10 @@ struct Tile {
   /// Rows [r0, r1) of one head times the packed block at key `first`.
   void multiply_block(int64_t first, int64_t r0, int64_t r1) {
     const Range* visible = range - r0 / local * local;
-    const int64_t lines = ahead.each(2 * ceil_div(r1 - r0, kMaxRows));
+    const int64_t lines = ahead.each(2 * ceil_div(r1 - r0, kRows));
     auto groups = [&](auto f) {
-      for (int64_t i = r0; i < r1; i += kMaxRows) {
-        const int64_t n = r1 - i < kMaxRows ? r1 - i : kMaxRows, end = visible[i + n - 1].hi - first;
+      for (int64_t i = r0; i < r1; i += kRows) {
+        const int64_t n = r1 - i < kRows ? r1 - i : kRows, end = visible[i + n - 1].hi - first;
         f(i, n, end < kTileKeys ? end : kTileKeys);
         ahead.issue_prefetch(lines);
       }
@@ -304,6 +305,9 @@ void merge(const AttentionParams& p, const SplitKvReduction& g) {
 /// Task i >= 0: work[i]; then, when all are done, task -1 - i: merges[i].
 template <AttentionConfig C, class H = attention::NoHooks>
 void attention_task(const AttentionParams& p, int64_t task) {
+#if defined(FI_CPU_AMX)
+  const TileScope tiles;
+#endif
   if (task >= 0)
     attention::Tile<C, H>(p, p.work[task]).run();
   else

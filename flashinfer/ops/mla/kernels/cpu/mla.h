@@ -228,6 +228,9 @@ void merge_chunks(const MlaParams& p, const SplitKvReduction& g) {
 /// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
 template <MlaConfig C>
 void mla_task(const MlaParams& p, int64_t task) {
+#if defined(FI_CPU_AMX)
+  const TileScope tiles;
+#endif
   if (task >= 0)
     mla::Tile<C>(p, p.work[task]).run();
   else

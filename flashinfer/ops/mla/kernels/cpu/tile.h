@@ -117,6 +117,15 @@ using packing::kMaxRows;
 template <bool Pairs, int MR = kMaxRows>
 inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, float* c, int64_t ldc,
                          int64_t n, int64_t columns, float keep, Prefetcher& ahead) {
+#if defined(FI_CPU_AMX)
+  if constexpr (Pairs) {
+    for (int64_t k = 0; k < n; ++k) ahead.issue_prefetch();
+    if (keep != 0 && keep != 1)
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; j += Vec::kLanes) store(c + i * ldc + j, load(c + i * ldc + j) * splat(keep));
+    return tile_product(rows, a, lda, b, columns, c, ldc, n, columns, keep != 0);
+  }
+#endif
   if constexpr (MR > 1)
     if (rows < MR) return product_rows<Pairs, MR - 1>(rows, a, lda, b, c, ldc, n, columns, keep, ahead);
   constexpr int64_t kWide = kMaxCols * Vec::kLanes, kSlim = 2 * Vec::kLanes;
