@@ -16,9 +16,16 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/core/check.h"
+
 namespace flashinfer::comm {
 
 class Window;
+
+/// What ranks of a group throw together: the others know of it already.
+struct GroupError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
 
 /// Ranks of a group: at most this many.
 inline constexpr int kMaxRanks = 64;

@@ -37,13 +37,21 @@ class Window {
   std::byte* of(int rank) const;
   std::byte* own() const { return of(group().rank()); }
 
+  /// The last phase that this rank has published, the same on all ranks between two calls. Waits for the ranks that
+  /// have not reached it, if it was abandoned.
+  uint64_t phase();
   /// Makes what this rank wrote before visible to all; returns the number of the phase. Ranks take part in the same
-  /// phases in the same order; one thread of a rank at a time.
+  /// phases in the same order, publish the next one after they have waited for the last; one thread of a rank at a
+  /// time.
   uint64_t publish(const Signature& call);
-  /// Returns when every rank has published phase `epoch`. RuntimeError: a rank published another call (`describe` names
-  /// both), died, left, failed, or did not arrive in time. After an error the window stays failed, on all ranks.
-  /// Ranks whose bit in `among` is 0 (dead ones, say) are not waited for.
+  /// Returns when every rank has published phase `epoch`. GroupError: a rank published another call (`describe` names
+  /// both), died, left, failed, or did not arrive in time; then the window stays failed, on all ranks. Or a rank has
+  /// abandoned the phase; then all go on with the next. Ranks whose bit in `among` is 0 (dead ones, say) are not waited
+  /// for.
   void wait(uint64_t epoch, Describe describe, uint64_t among = ~uint64_t{0});
+  /// This rank has met an error in a call that the others make or will make: its next phase is one that all others
+  /// leave with a GroupError that has the reason. Does not wait for them, but for ranks that lag three phases behind.
+  void abandon(const std::string& reason);
 
  private:
   friend class Group;

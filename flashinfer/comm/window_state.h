@@ -14,15 +14,27 @@ namespace flashinfer::comm {
 
 enum class Presence : uint32_t { kThere, kLeft, kFailed };
 
+/// Phases whose calls are kept. Phase e is compared before any rank can publish e + 2; the others hold phases that a
+/// rank has abandoned one after another.
+inline constexpr int kKeptPhases = 4;
+inline size_t kept(uint64_t epoch) { return epoch % kKeptPhases; }
+
+/// What the others poll: one cache line, so that a phase costs one transfer of it.
+struct alignas(64) Flag {
+  /// The last phase that the rank has published; others sleep on its low word.
+  std::atomic<uint64_t> epoch;
+  /// By kept(): the hash of the phase's signature; 0: abandoned.
+  std::atomic<uint64_t> call[kKeptPhases];
+};
 /// The first page of each rank's part. Only its rank writes it, but for `sleepers`.
 struct RankPage {
-  /// The last phase that the rank has published; others sleep on its low word.
-  alignas(64) std::atomic<uint64_t> epoch;
+  Flag flag;
   alignas(64) std::atomic<uint32_t> sleepers;  // ranks that sleep, or are about to
   std::atomic<Presence> presence;
   char reason[512];  // of kFailed
-  /// Of the last phases: phase e is compared before any rank can publish e + 2, so two would do.
-  alignas(64) Signature signatures[4];
+  /// By kept(): the calls, for messages, and why they were abandoned.
+  alignas(64) Signature signatures[kKeptPhases];
+  char abandoned[kKeptPhases][512];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<Presence>::is_always_lock_free);
 
@@ -42,19 +54,29 @@ struct Window::State {
   RankPage& page(int rank) const {
     return *reinterpret_cast<RankPage*>(base + layout.stride * static_cast<size_t>(rank));
   }
+  RankPage& own() const { return page(group->rank()); }
+  void check_usable() const;
   /// Throws, now and in later calls of any rank.
   [[noreturn]] void fail(const std::string& reason);
   /// Throws when a rank of `among` that has not published `epoch` never will.
   void check_others(uint64_t epoch, uint64_t among);
   void wait_for(int rank, uint64_t epoch, uint64_t among);
+  /// Returns when all ranks of the last wait have published `epoch`, whatever they called.
+  void wait_for_all(uint64_t epoch);
+  /// After an abandoned phase: returns when all ranks have reached it.
+  void settle();
+  void publish(uint64_t hash);
 
   std::shared_ptr<Group> group;
   int64_t bytes;
   WindowLayout layout;
   std::byte* base = nullptr;
   uint64_t epoch = 0;
-  Signature last{};
+  uint64_t among = ~uint64_t{0};  // of the last wait
+  bool spins;              // no rank needs the core of another
+  bool unmatched = false;  // the last phase ended in an error: others may not have reached it
   int process;
+  uint32_t forks;
   std::string failed{};
 };
 

@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/op/collective.h"
 
 namespace flashinfer::op {
 
@@ -20,7 +21,7 @@ void Block::set(std::string_view name, const Value& v) {
   keep_.push_back(v);
 }
 
-void Block::bind(const Passed& passed) {
+void Block::bind(const Passed& passed) try {
   std::vector<const Field*> order;
   for (const Field& f : op_->fields)
     if (f.role != Role::kResult && !f.internal) order.push_back(&f);
@@ -52,6 +53,9 @@ void Block::bind(const Passed& passed) {
   if (old && n > by_position.count)
     deprecated(str(op_->name, "() takes '", by_position.fields[by_position.count]->name,
                    "' and what follows it by name; by position they are deprecated"));
+} catch (const std::exception& e) {
+  if (op_->is_collective) detail::abandon(passed, e);
+  throw;
 }
 
 namespace {

@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include "flashinfer/comm/group.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/op/check.h"
+#include "flashinfer/op/collective.h"
 #include "flashinfer/op/owned_block.h"
 
 namespace flashinfer::op {
@@ -80,7 +82,7 @@ Placement check_and_allocate(const Op& op, void* block, Results& results) {
   return at;
 }
 
-Results execute(const Op& op, void* block, Invocation* observed) {
+Results execute_alone(const Op& op, void* block, Invocation* observed) {
   return named(op, [&] {
     Results results;
     const Placement placement = check_and_allocate(op, block, results);
@@ -97,6 +99,20 @@ Results execute(const Op& op, void* block, Invocation* observed) {
     }
     return results;
   });
+}
+
+/// A collective call that throws on this rank is left on all.
+Results execute(const Op& op, void* block, Invocation* observed) {
+  if (!op.is_collective) [[likely]]
+    return execute_alone(op, block, observed);
+  try {
+    return execute_alone(op, block, observed);
+  } catch (const comm::GroupError&) {  // the others know
+    throw;
+  } catch (const std::exception& e) {
+    detail::abandon(op, block, e);
+    throw;
+  }
 }
 
 Results observed_run(Observer& o, const Op& op, void* block, const Passed* passed) {

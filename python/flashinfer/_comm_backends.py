@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the ranks of a group find each other: `flashinfer.comm`'s back ends for small messages between processes."""
+import inspect
 import pickle
 import sys
 
@@ -72,29 +73,30 @@ class TorchDistBackend(CommBackend):
         RuntimeError: torch.distributed is not initialised
     """
 
-    def __init__(self, group=None):
+    def __init__(self, group=None, _members=None):
         import torch.distributed as dist
 
         if not (dist.is_available() and dist.is_initialized()):
             raise RuntimeError("TorchDistBackend: torch.distributed is not initialized; call torch.distributed.init_process_group() first")
         self._dist, self._group = dist, group
+        # Ranks of the whole job, in the order of this communicator's: torch may sort those of a group.
+        self._members = _members or dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
 
     def Get_rank(self):
-        return self._dist.get_rank(self._group)
+        return self._members.index(self._dist.get_rank())
 
     def Get_size(self):
-        return self._dist.get_world_size(self._group)
+        return len(self._members)
 
     def allgather(self, data):
         gathered = [None] * self.Get_size()
-        self._dist.all_gather_object(gathered, data, group=self._group)
-        return tuple(gathered)
+        self._dist.all_gather_object(gathered, (self.Get_rank(), data), group=self._group)
+        return tuple(data for _, data in sorted(gathered, key=lambda item: item[0]))
 
     def bcast(self, data, root):
         """`root` is a rank inside the group."""
         box = [data]
-        source = root if self._group is None else self._dist.get_global_rank(self._group, root)
-        self._dist.broadcast_object_list(box, src=source, group=self._group)
+        self._dist.broadcast_object_list(box, src=self._members[root], group=self._group)
         return box[0]
 
     def barrier(self):
@@ -102,19 +104,15 @@ class TorchDistBackend(CommBackend):
 
     def Split(self, color, key):
         choices = self.allgather((color, key, self._dist.get_rank()))
-        mine = None
-        for c in sorted({c for c, _, _ in choices}):  # every rank makes every group, in one order
-            members = [rank for _, _, rank in sorted((k, i, rank) for i, (cc, k, rank) in enumerate(choices) if cc == c)]
-            made = self._dist.new_group(members, sort_ranks=False) if _sorts(self._dist) else self._dist.new_group(members)
-            if c == color:
-                mine = TorchDistBackend(made)
-        return mine
-
-
-def _sorts(dist):
-    import inspect
-
-    return "sort_ranks" in inspect.signature(dist.new_group).parameters
+        groups = {c: [rank for _, _, rank in sorted((k, i, rank) for i, (cc, k, rank) in enumerate(choices) if cc == c)]
+                  for c in sorted({c for c, _, _ in choices})}
+        if "use_local_synchronization" in inspect.signature(self._dist.new_group).parameters:
+            return TorchDistBackend(self._dist.new_group(groups[color], use_local_synchronization=True), groups[color])
+        if len(choices) < self._dist.get_world_size():
+            raise RuntimeError(f"TorchDistBackend.Split: this torch makes groups only with all {self._dist.get_world_size()} ranks, "
+                               f"but the communicator has {len(choices)}")
+        made = {c: self._dist.new_group(members) for c, members in groups.items()}  # every rank makes every group, in one order
+        return TorchDistBackend(made[color], groups[color])
 
 
 class MpiComm:

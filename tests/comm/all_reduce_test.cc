@@ -2,6 +2,7 @@
 // allreduce_fusion against the contract of its header, written out here in double precision with the stated roundings.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -322,6 +323,39 @@ TEST(AllReduce, SizesGrowAndShrinkOnOneWorkspace) {
   for (const Outcome& o : outcomes) EXPECT_EQ(o, "");
 }
 
+/// More than a slot of the workspace: what follows the sum is that of one rank that has the sum, which needs no pieces.
+TEST(AllReduce, LargeInputsGiveWhatOneRankComputesOfTheirSum) {
+  for (const Shape shape : {Shape{1101, 512}, Shape{3, 150'000}})
+    for (const int ranks : {2, 4})
+      for (const int64_t pattern : {1, 5}) {
+        Call c{.pattern = 0, .shape = shape, .ranks = ranks};
+        Setting s(c);
+        std::string sums = run(c, s).result;
+        c.pattern = pattern;
+        const Outputs got = run(c, s);
+        s.inputs = {Tensor(view_of(sums, shape, c.dtype), nullptr)};
+        c.ranks = 1;
+        EXPECT_TRUE(run(c, s) == got) << "pattern " << pattern << ", " << ranks << " ranks, hidden " << shape.hidden;
+      }
+}
+TEST(AllReduce, LargeSumsAreThoseOfTheirRows) {
+  for (const int ranks : {2, 4})
+    for (const Shape shape : {Shape{1101, 512}, Shape{3, 150'000}}) {
+      const Call c{.shape = shape, .ranks = ranks};
+      const Setting s(c);
+      Outputs got = run(c, s);
+      for (int64_t r = 0; r < shape.tokens; r += shape.tokens / 2)
+        for (int64_t i = 0; i < shape.hidden; i += 97) {
+          float sum = 0;
+          for (const Tensor& x : s.inputs) {
+            sum += static_cast<float>(ref::at(x.view(), {r, i}));
+            sum = static_cast<float>(rounded(sum, c.dtype));
+          }
+          ASSERT_EQ(ref::at(view_of(got.result, shape, c.dtype), {r, i}), sum) << r << ' ' << i;
+        }
+    }
+}
+
 TEST(AllReduce, RanksThatDisagreeAllGetAnError) {
   const std::string name = fresh_name();
   const auto outcomes = run_threads(2, [&](int r) {
@@ -339,7 +373,47 @@ TEST(AllReduce, RanksThatDisagreeAllGetAnError) {
     AllReduceFusionWorkspace(
         {.group = name, .rank = r, .world_size = 2, .max_token_num = 4 + 100 * r, .hidden_dim = 64});
   });
-  for (const Outcome& o : sizes) EXPECT_HAS(o, "calls window(");
+  for (const Outcome& o : sizes)
+    EXPECT_HAS(o, "rank 1 has max_token_num=104, hidden_dim=64, dtype=float16, but rank 0 has max_token_num=4, ");
+  const auto none = run_threads(3, [&](int r) {
+    AllReduceFusionWorkspace({.group = name, .rank = r, .world_size = 3, .max_token_num = 1 - r / 2, .hidden_dim = 64});
+  });
+  for (const Outcome& o : none)
+    EXPECT_HAS(o, "ValueError: AllReduceFusionWorkspace.__init__: rank 2: max_token_num is 0");
+}
+
+/// Rank 1 alone passes `wrong`; the others get its reason at once, and the next call works.
+TEST(AllReduce, AnArgumentThatIsWrongOnOneRankIsAnErrorOfAll) {
+  const Tensor x = Tensor::zeros({4, 64}, DType::kBF16), more = Tensor::zeros({5, 64}, DType::kBF16),
+               flat = Tensor::zeros({64}, DType::kBF16), ones = random_tensor({4, 64}, DType::kBF16, 1);
+  for (int64_t r = 0; r < 4; ++r)
+    for (int64_t i = 0; i < 64; ++i) ref::put(ones.view(), {r, i}, 1);
+  AllReduceFusion wrong[4];
+  for (AllReduceFusion& a : wrong) a.input = x;
+  wrong[0].input = more;        // too large for the workspace
+  wrong[1].pattern = 1;         // what the pattern needs is missing
+  wrong[2].input = flat;        // another rank of tensor, which the schema's checks find
+  wrong[3].residual_in = more;  // does not fit the input
+  const char* const reasons[] = {"Workspace validation failed: input is", "residual_in is required for pattern 1",
+                                 "input has rank 1", "residual_in.shape[0] is 5"};
+  const std::string name = fresh_name();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcomes = run_threads(3, [&](int r) {
+    AllReduceFusionWorkspace workspace(
+        {.group = name, .rank = r, .world_size = 3, .max_token_num = 4, .hidden_dim = 64, .dtype = DType::kBF16});
+    for (size_t i = 0; i < std::size(wrong); ++i) {
+      AllReduceFusion a{.input = x, .workspace = workspace};
+      if (r == 1) a = wrong[i], a.workspace = workspace;
+      EXPECT_HAS(outcome_of([&] { allreduce_fusion(a); }), reasons[i]);
+      Tensor y;
+      EXPECT_EQ(outcome_of([&] { y = allreduce_fusion({.input = ones, .workspace = workspace}); }), "");
+      if (y.defined()) {
+        EXPECT_EQ(ref::at(y.view(), {3, 63}), 3);
+      }
+    }
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  for (const Outcome& o : outcomes) EXPECT_EQ(o, "");
 }
 
 TEST(AllReduce, BadArgumentsNameTheArgument) {

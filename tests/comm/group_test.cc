@@ -157,6 +157,32 @@ TEST(Window, AFailedWindowStaysFailedOnAllRanks) {
   expect_errors(outcomes, "failed before: ");
 }
 
+TEST(Window, AnAbandonedPhaseIsAnErrorOfTheOthersAndTheNextOneWorks) {
+  const std::string name = fresh_name();
+  const auto outcomes = run_threads(3, [&](int r) {
+    const auto window = Group::connect(name, r, 3)->window(64);
+    const auto word = [&](int rank) -> int64_t& { return *reinterpret_cast<int64_t*>(window->of(rank)); };
+    for (int64_t i = 0; i < 40; ++i) {
+      if (r == i % 3 && i % 4) {  // one after another of them, and in some rounds none
+        for (int k = 0; k < 7; ++k) window->abandon(str("ValueError: ", i));
+      } else if (i % 4) {
+        for (int k = 0; k < 7; ++k) {
+          const std::string error = outcome_of([&] { window->wait(window->publish({{i}}), describe); });
+          if (error.find(str("rank ", i % 3, " raised ValueError: ", i)) == std::string::npos)
+            throw RuntimeError(error);
+        }
+      }
+      window->phase();  // all have read the word of the round before
+      window->wait(window->publish({{-2 * i}}), describe);
+      word(r) = 10 * i + r;
+      window->wait(window->publish({{-2 * i - 1}}), describe);
+      for (int p = 0; p < 3; ++p)
+        if (word(p) != 10 * i + p) throw RuntimeError(str("round ", i, ", rank ", p, ": ", word(p)));
+    }
+  });
+  expect_no_errors(outcomes);
+}
+
 TEST(Window, ARankThatLeavesOrNeverArrivesIsNamed) {
   const std::string name = fresh_name();
   auto outcomes = run_threads(3, [&](int r) {

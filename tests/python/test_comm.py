@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import traceback
 import uuid
 import warnings
@@ -87,9 +88,31 @@ def check_errors(backend, rank):
         comm.allreduce_fusion(inputs(rank).repeat(2, 1), workspace, 0)
     with pytest.raises(ValueError, match="contiguous"):
         comm.allreduce_fusion(inputs(rank).t(), workspace, 0)
+    # An argument that is wrong on one rank is an error of all at once, and the next call works.
+    for wrong, kind in ((inputs(rank).t(), ValueError), ([1, 2], TypeError)):
+        with pytest.raises(kind if rank == 1 else RuntimeError, match=None if rank == 1 else f"rank 1 raised {kind.__name__}"):
+            comm.allreduce_fusion(wrong if rank == 1 else inputs(rank), workspace, 0)
+        assert torch.equal(comm.allreduce_fusion(inputs(rank), workspace, 0), summed())
     with pytest.raises(RuntimeError, match="calls allreduce_fusion"):
         comm.allreduce_fusion(inputs(rank)[:rank + 1], workspace, 0)
     workspace.destroy()
+
+
+def check_torch_distributed_splits(backend, rank):
+    store = backend.bcast(tempfile.mkdtemp() if rank == 0 else None, 0)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{store}/store", rank=rank, world_size=RANKS)
+    try:
+        every = comm.comm_backend.TorchDistBackend()
+        part = every.Split(0, -rank)
+        assert (part.Get_rank(), part.Get_size()) == (RANKS - 1 - rank, RANKS)
+        assert part.allgather(rank) == tuple(reversed(range(RANKS))) and part.bcast(rank, 0) == RANKS - 1
+        alone = every.Split(rank, 0)
+        assert alone.allgather(rank) == (rank,) and alone.bcast(rank, 0) == rank
+        if rank == 0:  # the others need not take part
+            assert alone.Split(3, 0).allgather("a") == ("a",)
+        every.barrier()
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 def run_rank(name, rank, queue):

@@ -27,6 +27,7 @@
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/backend.h"
+#include "flashinfer/op/collective.h"
 #include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/op/select.h"
@@ -117,10 +118,23 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   }
 }
 
+/// A collective call of arguments that are wrong has ended on all ranks.
+void abandon(tvm::PackedArgs args, const std::exception& error) {
+  op::Passed objects;
+  for (int i = 0; i < args.size(); ++i)
+    if (args[i].as<HandleRef>()) objects.positional.push_back(from_tvm(args[i]));
+  op::detail::abandon(objects, error);
+}
+
 void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat = false) {
   const op::Op& op = *p.op;
   StackBlock block(op.block);
-  fill(p, block.data(), args);
+  try {
+    fill(p, block.data(), args);
+  } catch (const std::exception& e) {
+    if (op.is_collective) abandon(args, e);
+    throw;
+  }
   const unsigned given = given_outputs(p, block.data());
   const op::Results results = op::run(op, block.data());
   *result = results_of(p, results, given, flat);

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/comm/op.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <utility>
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/comm/kernels/params.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
+#include "flashinfer/ops/comm/shared_sum.h"
 #include "flashinfer/ops/comm/workspace.h"
-#include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/common/task_scratch.h"
 
 namespace flashinfer {
 namespace ops::comm {
@@ -146,20 +142,18 @@ const AllReduceState& state_of(const A& a) {
            a.workspace->class_name, ", but must be an AllReduceFusionWorkspace");
   return a.workspace->as<AllReduceState>();
 }
-bool one_shot_fits(const A& a, const AllReduceMemory& m) { return a.input.nbytes() <= m.input_bytes; }
-bool two_shot_fits(const A& a, const AllReduceState& s) {
-  return tokens(a) > s.world_size &&
-         ceil_div(tokens(a), s.world_size) * hidden(a) * a.input.item_size() <= s.memory->sum_bytes;
+bool fits(const A& a, const AllReduceState& s) {
+  return a.input.nbytes() <= s.max_token_num * s.hidden_dim * size_of(s.dtype);
 }
 void check_workspace(const A& a) {
   const AllReduceState& s = state_of(a);
   FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
-  FI_CHECK(one_shot_fits(a, *s.memory), ValueError, "Workspace validation failed: input is ", to_string(a.input), " (",
-           a.input.nbytes(), " bytes), but the workspace was made for ", s.max_token_num, " tokens of ", s.hidden_dim,
-           " ", name(s.dtype));
-  FI_CHECK(a.use_oneshot.value_or(true) || two_shot_fits(a, s), ValueError,
+  FI_CHECK(fits(a, s), ValueError, "Workspace validation failed: input is ", to_string(a.input), " (", a.input.nbytes(),
+           " bytes), but the workspace was made for ", s.max_token_num, " tokens of ", s.hidden_dim, " ",
+           name(s.dtype));
+  FI_CHECK(a.use_oneshot.value_or(true) || tokens(a) > s.world_size, ValueError,
            "Workspace validation failed: use_oneshot is False, but ", tokens(a), " tokens cannot be split over ",
-           s.world_size, " ranks in this workspace");
+           s.world_size, " ranks");
 }
 void validate(const A& a) {
   check_pattern(a);
@@ -180,8 +174,9 @@ std::string describe(const flashinfer::comm::Signature& s) {
 
 /// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on.
 bool wants_one_shot(const A& a, const AllReduceState& s) {
+  if (!can_split(a.input, s)) return true;
   if (a.use_oneshot) return *a.use_oneshot;
-  return s.world_size < 4 || a.input.nbytes() < 256 * 1024 || !two_shot_fits(a, s);
+  return s.world_size < 4 || a.input.nbytes() < 256 * 1024;
 }
 
 AllReduceConfig config_of(const A& a) {
@@ -198,7 +193,7 @@ void* data_or_null(const std::optional<TensorView>& t) { return t ? t->data() : 
 
 AllReduceParams params_of(const A& a) {
   AllReduceParams p{};
-  p.rows = tokens(a), p.d = hidden(a);
+  p.d = hidden(a);
   p.out = returns_sum(a) ? a.output->data() : nullptr;
   if (has_norm(a)) {
     p.residual_in = a.residual_in->data(), p.gamma = a.rms_gamma->data();
@@ -209,78 +204,24 @@ AllReduceParams params_of(const A& a) {
   if (quantises(a)) {
     p.quant_out = a.quant_out->data(), p.scale_out = data_or_null(a.scale_out);
     p.scale = scale_of(a), p.layout = layout_of(a), p.group = a.block_quant_group_size.value_or(0);
-    p.scale_stride = round_up(p.rows, 4), p.padded_rows = sf_padded_rows(p.layout, p.rows);
+    p.scale_stride = round_up(tokens(a), 4);
+    if (is_fp4(a)) p.padded_rows = sf_padded_rows(p.layout, tokens(a));
   }
   return p;
 }
 
-/// `from` to `to` with the threads of the context.
-void copy(const std::byte* from, std::byte* to, int64_t bytes) {
-  const int64_t tasks = ceil_div(bytes, kMaxTaskBytes);
-  const auto task = [&](int64_t i) {
-    const int64_t at = i * kMaxTaskBytes, n = std::min(kMaxTaskBytes, bytes - at);
-    std::memcpy(to + at, from + at, static_cast<size_t>(n));
-  };
-  if (tasks == 1) return task(0);
-  if (tasks > 1) parallel_for(tasks, task);
-}
 /// Bytes that a row of a call reads and writes.
 int64_t row_bytes(const A& a, int ranks) { return (ranks + (has_norm(a) ? 3 : 1)) * hidden(a) * a.input.item_size(); }
 
-void run_rows(jit::CpuFn fn, AllReduceParams p, int64_t bytes, int64_t item) {
-  const int64_t rows = std::max(p.rows, p.padded_rows);
-  p.rows_per_task = rows_per_task(rows, bytes);
-  ops::run_rows_with_scratch(fn, p, rows, p.rows_per_task, ceil_div(2 * p.d * item, 4));
-}
-
-/// What the other ranks read of this one's input, to its memory: all rows, or those that another rank sums.
-void share_input(const A& a, const AllReduceState& s, bool one_shot) {
-  const AllReduceMemory& m = *s.memory;
-  const auto* from = static_cast<const std::byte*>(a.input.data());
-  std::byte* to = m.window->own() + m.input_offset();
-  const int64_t row = hidden(a) * a.input.item_size(), end = a.input.nbytes();
-  if (s.world_size == 1) return;
-  if (one_shot) return copy(from, to, end);
-  const int64_t block = ceil_div(tokens(a), s.world_size) * row, first = std::min(s.rank * block, end),
-                last = std::min(first + block, end);
-  copy(from, to, first);
-  copy(from + last, to + last, end - last);
-}
-/// Where rank r's rows from `first` on lie: this rank's own were not copied.
-const void* input_of(int r, int64_t first, const A& a, const AllReduceState& s) {
-  const AllReduceMemory& m = *s.memory;
-  const auto* base = r == s.rank ? static_cast<const std::byte*>(a.input.data()) : m.window->of(r) + m.input_offset();
-  return base + first * hidden(a) * a.input.item_size();
-}
-
-/// The sums of this rank's rows to its memory, then `p` for all rows of these sums.
-void two_shots(jit::CpuFn sum, const A& a, const AllReduceState& s, AllReduceParams& p) {
-  AllReduceMemory& m = *s.memory;
-  const int64_t item = a.input.item_size(), block = ceil_div(p.rows, s.world_size), first = s.rank * block;
-  AllReduceParams own{};
-  own.rows = std::clamp<int64_t>(p.rows - first, 0, block), own.d = p.d, own.ranks = static_cast<int>(s.world_size);
-  for (int r = 0; own.rows && r < own.ranks; ++r) own.source[r] = input_of(r, first, a, s);
-  own.out = m.window->own() + m.sum_offset();
-  run_rows(sum, own, (own.ranks + 1) * p.d * item, item);
-  m.window->wait(m.window->publish(signature_of(a, false)), describe);
-  for (int r = 0; r < own.ranks; ++r) p.source[r] = m.window->of(r) + m.sum_offset();
-  p.ranks = 1, p.block_rows = block;
-}
-
-void launch(jit::CpuFn fn, jit::CpuFn sum, const A& a) {
+void launch(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
   const AllReduceState& s = state_of(a);
-  AllReduceMemory& m = *s.memory;
   const bool one_shot = wants_one_shot(a, s);
-  share_input(a, s, one_shot);
-  m.window->wait(m.window->publish(signature_of(a, one_shot)), describe);
-  AllReduceParams p = params_of(a);
-  p.ranks = static_cast<int>(s.world_size);
+  const AllReduceParams p = params_of(a);
+  const SharedSum call{a.input, finish, sum, has_norm(a), p, signature_of(a, one_shot), describe};
   if (one_shot)
-    for (int r = 0; r < p.ranks; ++r) p.source[r] = input_of(r, 0, a, s);
+    sum_one_shot(call, s);
   else
-    two_shots(sum, a, s, p);
-  run_rows(fn, p, row_bytes(a, p.ranks), a.input.item_size());
-  ++m.calls;
+    sum_two_shots(call, s);
 }
 op::Prepared prepare(const A& a) {
   const jit::Loaded& kernel = jit::cpu_kernel<kAllReduce>(config_of(a));

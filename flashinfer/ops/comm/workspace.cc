@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/comm/workspace.h"
 
+#include <algorithm>
+
+#include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/op/collective.h"
 #include "flashinfer/ops/comm/op.h"
 
 namespace flashinfer {
@@ -21,27 +25,55 @@ constexpr op::Field state_fields[] = {
     op::attr<&AllReduceState::dtype>("dtype"),
 };
 
+/// What is needed to meet the other ranks; the rest is checked together with them.
 void validate(const Init& a) {
   FI_CHECK(!a.group.empty(), ValueError, "group is empty, but must be a name");
   FI_CHECK(a.world_size >= 1 && a.world_size <= flashinfer::comm::kMaxRanks, ValueError, "world_size is ", a.world_size,
            ", but must be in [1, ", flashinfer::comm::kMaxRanks, "]");
   FI_CHECK(a.rank >= 0 && a.rank < a.world_size, ValueError, "rank is ", a.rank, ", but must be in [0, ", a.world_size,
            ")");
-  FI_CHECK(a.max_token_num >= 1, ValueError, "max_token_num is ", a.max_token_num, ", but must be at least 1");
-  FI_CHECK(a.hidden_dim >= 1, ValueError, "hidden_dim is ", a.hidden_dim, ", but must be at least 1");
-  FI_CHECK(op::floats.has(a.dtype), ValueError, "dtype is ", name(a.dtype),
-           ", but must be float16, bfloat16 or float32");
-  FI_CHECK(a.max_token_num <= (int64_t{1} << 40) / a.hidden_dim, ValueError, "max_token_num * hidden_dim is ",
-           a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
 }
+/// Why no workspace can be made from these arguments, or empty.
+std::string problem_of(const Init& a) {
+  if (a.max_token_num < 1) return str("max_token_num is ", a.max_token_num, ", but must be at least 1");
+  if (a.hidden_dim < 1) return str("hidden_dim is ", a.hidden_dim, ", but must be at least 1");
+  if (!op::floats.has(a.dtype)) return str("dtype is ", name(a.dtype), ", but must be float16, bfloat16 or float32");
+  if (a.max_token_num > (int64_t{1} << 40) / a.hidden_dim)
+    return str("max_token_num * hidden_dim is ", a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
+  return {};
+}
+std::string sizes_of(const Init& a) {
+  return str("max_token_num=", a.max_token_num, ", hidden_dim=", a.hidden_dim, ", dtype=", name(a.dtype));
+}
+
+/// A slot of a rank with one thread: with the input, the result and the other ranks' slots it stays in L2.
+constexpr int64_t kSlotBytes = 256 * 1024, kMostSlotBytes = 8 << 20;
+
+/// Bytes of a slot, from what all ranks say. ValueError, on all: a rank has a problem, or other sizes.
+int64_t agree(flashinfer::comm::Group& group, const Init& a) {
+  const std::string threads = std::to_string(Context::current().executor.threads);
+  const auto problems = group.exchange("AllReduceFusionWorkspace", problem_of(a)),
+             sizes = group.exchange("AllReduceFusionWorkspace", sizes_of(a)),
+             all_threads = group.exchange("AllReduceFusionWorkspace", threads);
+  int64_t most = 1;
+  for (size_t r = 0; r < problems.size(); ++r) {
+    FI_CHECK(problems[r].empty(), ValueError, problems.size() > 1 ? str("rank ", r, ": ") : "", problems[r]);
+    FI_CHECK(sizes[r] == sizes[0], ValueError, "rank ", r, " has ", sizes[r], ", but rank 0 has ", sizes[0]);
+    most = std::max<int64_t>(most, std::stoi(all_threads[r]));
+  }
+  const int64_t input = round_up(a.max_token_num * a.hidden_dim * size_of(a.dtype), 64);
+  return std::min(input, std::min(most * kSlotBytes, kMostSlotBytes));
+}
+
 void launch_init(const Init& a) {
+  op::on_abandoned(all_reduce_state, [](const op::Object& o, const std::string& reason) {
+    if (const auto& memory = o.as<AllReduceState>().memory) memory->window->abandon(reason);
+  });
   const auto group =
       flashinfer::comm::Group::connect(a.group, static_cast<int>(a.rank), static_cast<int>(a.world_size));
-  const int64_t item = size_of(a.dtype);
   const auto memory = std::make_shared<AllReduceMemory>();
-  memory->input_bytes = round_up(a.max_token_num * a.hidden_dim * item, 64);
-  memory->sum_bytes = round_up(ceil_div(a.max_token_num, a.world_size) * a.hidden_dim * item, 64);
-  memory->window = group->window(2 * memory->half());  // fails on all ranks when their sizes differ
+  memory->slot = agree(*group, a);
+  memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot);
   a.self->set(AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory});
   a.self->planned = true;
 }

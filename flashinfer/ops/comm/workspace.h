@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of an all-reduce workspace and its ops.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "flashinfer/comm/window.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/op/object.h"
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::comm {
 
-/// The memory of each rank: two halves, used in turn, so that a call needs to wait once (comm/window.h). A half holds
-/// an input and the sums of this rank's rows.
+/// The memory of each rank, which carries tensors in pieces (shared_sum.cc): four slots for the rank's input, used in
+/// turn by the phases of the window, and two for sums.
 struct AllReduceMemory {
+  static constexpr int kInputs = 4, kSums = 2;
   std::shared_ptr<flashinfer::comm::Window> window;
-  int64_t input_bytes, sum_bytes;
-  uint64_t calls = 0;
-  int64_t half() const { return input_bytes + sum_bytes; }
-  int64_t input_offset() const { return static_cast<int64_t>(calls % 2) * half(); }
-  int64_t sum_offset() const { return input_offset() + input_bytes; }
+  int64_t slot;  // bytes, the same on all ranks
+  /// Where an input of so many bytes lies in that phase. Small ones move through 64 KB of their slot: what a rank wrote
+  /// long ago has left its L1, from where the others would read it at half the speed.
+  int64_t input_offset(uint64_t phase, int64_t bytes) const {
+    constexpr int64_t kMoves = 64 * 1024;
+    const int64_t part = round_up(std::max<int64_t>(bytes, 1), 64),
+                  places = std::max<int64_t>(1, std::min(kMoves, slot) / part);
+    return static_cast<int64_t>(phase % kInputs) * slot + static_cast<int64_t>(phase / kInputs) % places * part;
+  }
+  int64_t sum_offset(uint64_t phase) const { return (kInputs + static_cast<int64_t>(phase % kSums)) * slot; }
 };
 
 struct AllReduceState {

@@ -37,12 +37,12 @@ struct AllReduceConfig {
   friend constexpr bool operator==(const AllReduceConfig&, const AllReduceConfig&) = default;
 };
 
-/// Tensors are contiguous [rows, d].
+/// Rows [first, last) of tensors that are contiguous [rows, d]. Those before `first` are not in the sources.
 struct AllReduceParams {
   const void* source[kAllReduceRanks];  // the ranks' inputs; with block_rows: the sums of the rows of each block
   int ranks;                            // whose inputs are added; 1 with block_rows
-  int64_t block_rows;                   // > 0: row r is row r % block_rows of source[r / block_rows]
-  int64_t rows, d, rows_per_task;
+  int64_t block_rows;                   // > 0: row first + i is row i % block_rows of source[i / block_rows]
+  int64_t first, last, d, rows_per_task;
   void* out;  // the sum; null: none
   const void* residual_in;
   void* residual_out;
@@ -51,7 +51,7 @@ struct AllReduceParams {
   void* quant_out;
   void* scale_out;
   int64_t scale_stride;  // group: of columns, in elements
-  int64_t padded_rows;   // nvfp4: rows of scales, those after `rows` become 0
+  int64_t padded_rows;   // nvfp4: scales of rows [last, padded_rows) become 0
   SfLayout layout;
   int64_t group;
   float eps, weight_bias, scale;

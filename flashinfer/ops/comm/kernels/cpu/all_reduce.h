@@ -10,28 +10,115 @@
 
 namespace flashinfer::cpu {
 
+#if defined(FI_NARROW_AVX512)
+FI_VEC_INLINE Split operator+(Split a, Split b) { return {a.even + b.even, a.odd + b.odd}; }
+/// The bits of v after it was rounded to bf16, in the upper halves of the lanes; the lower ones are unspecified. For
+/// sums of numbers of bf16: a NaN among them has no bit in its lower half, so no carry changes it.
+FI_VEC_INLINE __m512i bf16_bits(Vec v) {
+  const __m512i u = _mm512_castps_si512(v.r), up = _mm512_add_epi32(u, _mm512_set1_epi32(0x7fff));
+  const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x10000));
+  return _mm512_mask_sub_epi32(up, odd, up, _mm512_set1_epi32(-1));
+}
+FI_VEC_INLINE Vec upper_halves(__m512i u) {
+  return {_mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
+}
+FI_VEC_INLINE Split rounded_split(Split v) { return {upper_halves(bf16_bits(v.even)), upper_halves(bf16_bits(v.odd))}; }
+/// Stores 32 sums of bf16 numbers as bf16: 5 operations for 16 elements, where store() takes 9.
+FI_VEC_INLINE void store_split(bf16_t* p, __m512i even, __m512i odd) {
+  _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd));
+}
+#endif
+
 /// A sum in f32 as it is in T.
 template <class T>
 FI_VEC_INLINE Vec rounded_to(Vec v) {
   if constexpr (sizeof(T) == 4) return v;
+#if defined(FI_NARROW_AVX512) || (defined(__AVX2__) && defined(__FMA__) && defined(__F16C__))
+  if constexpr (__is_same(T, bf16_t)) return detail::widen_bf16(detail::narrow_bf16(v));
+  if constexpr (__is_same(T, f16_t)) return detail::widen_f16(detail::narrow_f16(v));
+#endif
   T word[Vec::kLanes];
   store(word, v);
   return load(word);
 }
 
-/// to[i] = source 0 + source 1 + ..., rounded to T after each (fp32_acc: once). The first is added to +0, so that zeros
-/// have no sign that depends on who sums.
-template <AllReduceConfig C, class T>
-FI_VEC_INLINE void sum_ranks(const AllReduceParams& p, const T* const* row, T* to) {
-  const auto sum = [&](auto at) {
-    Vec v = zero() + at(0);
-    for (int r = 1; r < p.ranks; ++r) v = (C.fp32_acc || r == 1 ? v : rounded_to<T>(v)) + at(r);
+/// Elements of the sum of the ranks' rows, in f32: source 0 + source 1 + ..., rounded to T after each but the last
+/// (fp32_acc: after none). The first is added to +0, so that zeros have no sign that depends on who sums. kRanks: how
+/// many, 0 when only the call says it.
+template <AllReduceConfig C, int kRanks, class T>
+struct RankSum {
+  const T* const* row;
+  int ranks;
+
+  template <class V, class At, class Round>
+  FI_VEC_INLINE V sum(V start, At at, Round round) const {
+    V v = start + at(0);
+#pragma GCC unroll 2
+    for (int r = 1; r < (kRanks ? kRanks : ranks); ++r) v = (C.fp32_acc || r == 1 ? v : round(v)) + at(r);
     return v;
-  };
+  }
+  FI_VEC_INLINE Vec at(int64_t i) const {
+    return sum(zero(), [&](int r) { return load(row[r] + i); }, [](Vec v) { return rounded_to<T>(v); });
+  }
+  FI_VEC_INLINE Vec at(int64_t i, int64_t n) const {
+    return sum(zero(), [&](int r) { return load_n(row[r] + i, n); }, [](Vec v) { return rounded_to<T>(v); });
+  }
+#if defined(FI_NARROW_AVX512)
+  FI_VEC_INLINE Split split(int64_t i) const {
+    return sum(
+        Split{zero(), zero()}, [&](int r) { return load_split(row[r] + i); }, [](Split v) { return rounded_split(v); });
+  }
+#endif
+};
+
+/// The sum of the ranks' rows, n elements, to `to`.
+template <class Sum, class T>
+FI_VEC_INLINE void store_sum(const Sum& sum, T* to, int64_t n) {
   int64_t i = 0;
-  for (; i + Vec::kLanes <= p.d; i += Vec::kLanes) store(to + i, sum([&](int r) { return load(row[r] + i); }));
-  if (i < p.d) store_n(to + i, sum([&](int r) { return load_n(row[r] + i, p.d - i); }), p.d - i);
+#if defined(FI_NARROW_AVX512)
+  if constexpr (__is_same(T, bf16_t))
+    for (; i + 32 <= n; i += 32) {
+      const Split v = sum.split(i);
+      store_split(to + i, bf16_bits(v.even), bf16_bits(v.odd));
+    }
+#endif
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) store(to + i, sum.at(i));
+  if (i < n) store_n(to + i, sum.at(i, n - i), n - i);
 }
+
+/// h = round(sum) + residual, rounded; returns the sum of its squares, in the order of kernels/cpu/lanes.h.
+template <class Sum, class T>
+FI_VEC_INLINE float add_residual(const Sum& sum, const T* residual, T* h, int64_t n) {
+  return sum_row(
+      n,
+      [&](Vec a, int64_t i) {
+        const Vec v = rounded_to<T>(rounded_to<T>(sum.at(i)) + load(residual + i));
+        store(h + i, v);
+        return fma(v, v, a);
+      },
+      [&](Vec a, int64_t i, int64_t left) {
+        const Vec v = rounded_to<T>(rounded_to<T>(sum.at(i, left)) + load_n(residual + i, left));
+        store_n(h + i, v, left);
+        return fma(v, v, a);
+      });
+}
+#if defined(FI_NARROW_AVX512)
+/// The same for bf16, with even and odd elements in separate vectors: half the operations. The squares are added in the
+/// same order: each half of a block of 64 has its accumulators, and lanes j, j + 2, ... of them are combined last.
+template <class Sum>
+FI_VEC_INLINE float add_residual_split(const Sum& sum, const bf16_t* residual, bf16_t* h, int64_t n) {
+  Split a{zero(), zero()}, b = a;
+  const auto add = [&](Split acc, int64_t i) {
+    const Split s = rounded_split(sum.split(i)) + load_split(residual + i);
+    const __m512i even = bf16_bits(s.even), odd = bf16_bits(s.odd);
+    store_split(h + i, even, odd);
+    const Vec e = upper_halves(even), o = upper_halves(odd);
+    return Split{fma(e, e, acc.even), fma(o, o, acc.odd)};
+  };
+  for (int64_t i = 0; i + 64 <= n; i += 64) a = add(a, i), b = add(b, i + 32);
+  return reduce_add(a.even + b.even) + reduce_add(a.odd + b.odd);
+}
+#endif
 
 /// y[i] = f(i) saturated to e4m3 for a row; load_n() past the end gives 0.
 template <class T, class F>
@@ -101,59 +188,72 @@ FI_VEC_INLINE void quantize_row(const AllReduceParams& p, const T* x, int64_t ro
 }
 
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
-template <AllReduceConfig C, class T>
-FI_VEC_INLINE void finish_row(const AllReduceParams& p, const T* sum, int64_t row) {
+template <AllReduceConfig C, class Sum, class T>
+FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
   using W = scalar_of_t<C.weight>;
   const W* gamma = static_cast<const W*>(p.gamma);
   const T* residual = static_cast<const T*>(p.residual_in) + row * p.d;
-  T* const h = p.residual_out ? static_cast<T*>(p.residual_out) + row * p.d : static_cast<T*>(p.scratch);
-  T* const n = p.norm_out ? static_cast<T*>(p.norm_out) + row * p.d : static_cast<T*>(p.scratch) + p.d;
-  const float squares = sum_row(
-      p.d,
-      [&](Vec a, int64_t i) {
-        store(h + i, load(sum + i) + load(residual + i));
-        const Vec v = load(h + i);
-        return fma(v, v, a);
-      },
-      [&](Vec a, int64_t i, int64_t left) {
-        store_n(h + i, load_n(sum + i, left) + load_n(residual + i, left), left);
-        const Vec v = load_n(h + i, left);
-        return fma(v, v, a);
-      });
+  T* const h = p.residual_out ? static_cast<T*>(p.residual_out) + row * p.d : scratch;
+  T* const n = p.norm_out ? static_cast<T*>(p.norm_out) + row * p.d : scratch + p.d;
+  float squares;
+#if defined(FI_NARROW_AVX512)
+  if constexpr (__is_same(T, bf16_t))
+    squares = p.d % 64 ? add_residual(sum, residual, h, p.d) : add_residual_split(sum, residual, h, p.d);
+  else
+#endif
+    squares = add_residual(sum, residual, h, p.d);
   const Vec scale = splat(1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps)),
             bias = splat(p.weight_bias);
-  int64_t i = 0;
-  for (; i + Vec::kLanes <= p.d; i += Vec::kLanes) store(n + i, load(h + i) * scale * (bias + load(gamma + i)));
-  if (i < p.d) store_n(n + i, load_n(h + i, p.d - i) * scale * (bias + load_n(gamma + i, p.d - i)), p.d - i);
+  write_row(
+      n, p.d, [&](int64_t i) { return load(h + i) * scale * (bias + load(gamma + i)); },
+      [&](int64_t i, int64_t left) { return load_n(h + i, left) * scale * (bias + load_n(gamma + i, left)); });
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
+}
+
+/// Rows [begin, end) of the ranks' sums, and what follows them.
+template <AllReduceConfig C, int kRanks>
+FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t end) {
+  using T = scalar_of_t<C.dtype>;
+  const T* row[kRanks ? kRanks : kAllReduceRanks];
+  const RankSum<C, kRanks, T> sum{row, p.ranks};
+  const auto read_from = [&](int64_t block, int64_t place) {
+    for (int s = 0; s < (kRanks ? kRanks : p.ranks); ++s)
+      row[s] = static_cast<const T*>(p.source[block + s]) + place * p.d;
+  };
+  if constexpr (!C.norm)
+    if (!p.block_rows) {  // rows lie one behind another
+      read_from(0, begin - p.first);
+      return store_sum(sum, static_cast<T*>(p.out) + begin * p.d, (end - begin) * p.d);
+    }
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t i = r - p.first;
+    if (p.block_rows)
+      read_from(i / p.block_rows, i % p.block_rows);
+    else
+      read_from(0, i);
+    if constexpr (C.norm)
+      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r);
+    else
+      store_sum(sum, static_cast<T*>(p.out) + r * p.d, p.d);
+  }
 }
 
 template <AllReduceConfig C>
 void all_reduce(const AllReduceParams& p, int64_t task) {
-  using T = scalar_of_t<C.dtype>;
-  const int64_t all = C.quant == AllReduceQuant::kNvfp4 ? p.padded_rows : p.rows;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < all ? begin + p.rows_per_task : all;
-  for (int64_t r = begin; r < end; ++r) {
-    if (r >= p.rows) {
+  const int64_t all = C.quant == AllReduceQuant::kNvfp4 ? p.padded_rows : p.last;
+  const int64_t begin = p.first + task * p.rows_per_task,
+                end = begin + p.rows_per_task < all ? begin + p.rows_per_task : all;
+  const int64_t rows_end = end < p.last ? end : p.last;
+  if (begin < rows_end) {
+    if (p.ranks == 2)
+      reduce_rows<C, 2>(p, begin, rows_end);
+    else
+      reduce_rows<C, 0>(p, begin, rows_end);
+  }
+  if constexpr (C.quant == AllReduceQuant::kNvfp4)
+    for (int64_t r = begin < p.last ? p.last : begin; r < end; ++r)
       clear_scales(p.layout, static_cast<uint8_t*>(p.scale_out) + sf_row_offset(p.layout, r, p.d / 16), 0,
                    sf_padded_columns(p.layout, p.d / 16));
-      continue;
-    }
-    const T* row[kAllReduceRanks];
-    const int64_t block = p.block_rows ? r / p.block_rows : 0, place = p.block_rows ? r % p.block_rows : r;
-    for (int s = 0; s < p.ranks; ++s) row[s] = static_cast<const T*>(p.source[block + s]) + place * p.d;
-    if constexpr (!C.norm) {
-      sum_ranks<C>(p, row, static_cast<T*>(p.out) + r * p.d);
-    } else {
-      const T* sum = row[0];
-      if (!p.block_rows) {
-        T* to = p.out ? static_cast<T*>(p.out) + r * p.d : static_cast<T*>(p.scratch) + p.d;
-        sum_ranks<C>(p, row, to);
-        sum = to;
-      }
-      finish_row<C>(p, sum, r);
-    }
-  }
 }
 
 }  // namespace flashinfer::cpu
