@@ -118,11 +118,14 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   }
 }
 
-/// A collective call of arguments that are wrong has ended on all ranks.
+/// A collective call with an argument of a wrong type has ended on all ranks; but with a list, which comes as a tuple,
+/// when Python has called again with what makes it a list (_arrays.py: retried).
 void abandon(tvm::PackedArgs args, const std::exception& error) {
   op::Passed objects;
-  for (int i = 0; i < args.size(); ++i)
+  for (int i = 0; i < args.size(); ++i) {
+    if (args[i].type_index() == kTVMFFIArray) return;
     if (args[i].as<HandleRef>()) objects.positional.push_back(from_tvm(args[i]));
+  }
   op::detail::abandon(objects, error);
 }
 

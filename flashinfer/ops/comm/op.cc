@@ -138,8 +138,8 @@ void check_quant(const A& a) {
              to_string(*a.scale_out), ", but must be float32 [", tokens(a), ", 1]");
 }
 const AllReduceState& state_of(const A& a) {
-  FI_CHECK(std::string_view(a.workspace->class_name) == "AllReduceFusionWorkspace", TypeError, "workspace is a ",
-           a.workspace->class_name, ", but must be an AllReduceFusionWorkspace");
+  FI_CHECK(a.workspace->type == &all_reduce_state, TypeError, "workspace is a ", a.workspace->class_name,
+           ", but must be an AllReduceFusionWorkspace");
   return a.workspace->as<AllReduceState>();
 }
 bool fits(const A& a, const AllReduceState& s) {
@@ -181,7 +181,7 @@ bool wants_one_shot(const A& a, const AllReduceState& s) {
 
 AllReduceConfig config_of(const A& a) {
   return {.dtype = a.input.dtype(),
-          .weight = a.rms_gamma ? a.rms_gamma->dtype() : a.input.dtype(),
+          .weight = has_norm(a) ? a.rms_gamma->dtype() : a.input.dtype(),
           .fp32_acc = a.fp32_acc,
           .norm = has_norm(a),
           .quant = quant_of(a)};
@@ -226,7 +226,7 @@ void launch(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
 op::Prepared prepare(const A& a) {
   const jit::Loaded& kernel = jit::cpu_kernel<kAllReduce>(config_of(a));
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
-  const jit::Loaded& sum = jit::cpu_kernel<kAllReduce>(sum_config(a));
+  const jit::Loaded& sum = has_norm(a) ? jit::cpu_kernel<kAllReduce>(sum_config(a)) : kernel;
   if (!sum.fn) return op::Unsupported{sum.why_not};
   return [fn = kernel.fn, sum = sum.fn, &a] { launch(fn, sum, a); };
 }

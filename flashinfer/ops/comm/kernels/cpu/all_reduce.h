@@ -63,6 +63,9 @@ struct RankSum {
   FI_VEC_INLINE Vec at(int64_t i, int64_t n) const {
     return sum(zero(), [&](int r) { return load_n(row[r] + i, n); }, [](Vec v) { return rounded_to<T>(v); });
   }
+  FI_VEC_INLINE void fetch(int64_t i) const {
+    for (int r = 0; r < (kRanks ? kRanks : ranks); ++r) __builtin_prefetch(row[r] + i);
+  }
 #if defined(FI_NARROW_AVX512)
   FI_VEC_INLINE Split split(int64_t i) const {
     return sum(
@@ -187,9 +190,41 @@ FI_VEC_INLINE void quantize_row(const AllReduceParams& p, const T* x, int64_t ro
   }
 }
 
+#if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
+/// What write_pair() of kernels/cpu/lanes.h stores, of even and odd elements.
+FI_VEC_INLINE void write_split(bf16_t* p, Split v) {
+  alignas(64) static constexpr uint16_t kMerge[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  const __m512i parts = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(v.odd.r, v.even.r));
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi16(_mm512_load_si512(kMerge), parts));
+}
+#endif
+
+/// n = h * scale * (bias + gamma), rounded. `more`: meanwhile the next row of the sources is fetched from the caches of
+/// the ranks that wrote it.
+template <class W, class Sum, class T>
+FI_VEC_INLINE void normalise(const Sum& sum, const T* h, const W* gamma, T* n, int64_t d, float factor,
+                             float weight_bias, bool more) {
+  const Vec scale = splat(factor), bias = splat(weight_bias);
+#if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
+  if constexpr (__is_same(T, bf16_t) && __is_same(W, bf16_t)) {
+    const int64_t whole = d / 32 * 32;
+    for (int64_t i = 0; i < whole; i += 32) {
+      if (more) sum.fetch(d + i);
+      const Split x = load_split(h + i), g = load_split(gamma + i);
+      write_split(n + i, {x.even * scale * (bias + g.even), x.odd * scale * (bias + g.odd)});
+    }
+    h += whole, gamma += whole, n += whole, d -= whole;
+  }
+#endif
+  write_row(
+      n, d, [&](int64_t i) { return load(h + i) * scale * (bias + load(gamma + i)); },
+      [&](int64_t i, int64_t left) { return load_n(h + i, left) * scale * (bias + load_n(gamma + i, left)); });
+}
+
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
 template <AllReduceConfig C, class Sum, class T>
-FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
+FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row, bool more) {
   using W = scalar_of_t<C.weight>;
   const W* gamma = static_cast<const W*>(p.gamma);
   const T* residual = static_cast<const T*>(p.residual_in) + row * p.d;
@@ -202,11 +237,8 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   else
 #endif
     squares = add_residual(sum, residual, h, p.d);
-  const Vec scale = splat(1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps)),
-            bias = splat(p.weight_bias);
-  write_row(
-      n, p.d, [&](int64_t i) { return load(h + i) * scale * (bias + load(gamma + i)); },
-      [&](int64_t i, int64_t left) { return load_n(h + i, left) * scale * (bias + load_n(gamma + i, left)); });
+  normalise<W>(sum, h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps), p.weight_bias,
+               more);
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
 }
 
@@ -232,7 +264,7 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
     else
       read_from(0, i);
     if constexpr (C.norm)
-      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r);
+      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r, r + 1 < end && !p.block_rows);
     else
       store_sum(sum, static_cast<T*>(p.out) + r * p.d, p.d);
   }
