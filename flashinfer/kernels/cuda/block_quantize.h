@@ -29,6 +29,19 @@ FI_GLOBAL_FN float e4m3_value(uint32_t byte) {
   return to_f32(x);
 }
 
+/// x / s rounded as a division: with r = 1 / s, one correction of x * r by the remainder (kernels/cpu/group8.h), for s
+/// in [2^-60, 2^60].
+struct Divisor {
+  float s, r;
+  bool safe;
+};
+FI_GLOBAL_FN Divisor divisor_of(float s) { return {s, 1.0f / s, s >= 0x1p-60f && s <= 0x1p60f}; }
+FI_GLOBAL_FN float divide(float x, const Divisor& d) {
+  if (!d.safe) return x / d.s;
+  const float q = fminf(fmaxf(mul_rn(x, d.r), -0x1p60f), 0x1p60f);
+  return fmaf(-fmaf(q, d.s, -x), d.r, q);
+}
+
 /// A block's scale byte and what multiplies its elements; `none`: its codes are all 0.
 struct BlockScale {
   uint32_t byte;

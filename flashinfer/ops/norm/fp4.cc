@@ -11,6 +11,7 @@
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/norm/ops.h"
+#include "flashinfer/ops/norm/quant_cuda.h"
 #include "flashinfer/ops/norm/ref.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -24,6 +25,9 @@ inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/kernels/cpu/fp4.h", "flas
                                   "flashinfer::NormQuantParams"};
 inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant",
                                    "flashinfer::NormQuantParams"};
+
+inline constexpr jit::Kernel kFp4Cuda{"flashinfer/ops/norm/kernels/cuda/quant.cuh", "flashinfer::cu::rmsnorm_fp4",
+                                      "flashinfer::NormQuantCudaParams"};
 
 using Rms = RmsNormFp4Quant;
 using Add = AddRmsNormFp4Quant;
@@ -127,16 +131,18 @@ NormFp4Config config_of(const B& a) {
 NormQuantConfig plain_config(const Silu& a) {
   return {a.input.dtype(), a.weight.dtype(), a.out ? a.out->dtype() : a.input.dtype(), 0, 1};
 }
-op::Prepared prepare_fp4(const NormFp4Config& config, NormQuantParams q, bool tiles) {
+void set_layout(NormQuantParams& q, bool tiles) {
   q.layout = tiles ? SfLayout::k128x4 : SfLayout::kLinear;
   q.padded_rows = sf_padded_rows(q.layout, q.norm.rows);
+}
+op::Prepared prepare_fp4(const NormFp4Config& config, const NormQuantParams& q) {
   return ops::prepare_rows<kFp4>(config, q, q.padded_rows, q.norm.rows_per_task);
 }
+/// All but the scale.
 template <class B>
-op::Prepared prepare(const B& a) {
+NormQuantParams fp4_params(const B& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, *a.y_fp4, a.eps, std::is_same_v<B, Add> ? 3 : 1)};
   q.norm.weight = a.weight.data();
-  q.scale = a.global_scale ? a.global_scale->template data_as<float>()[0] : 1.0f;
   q.scales = a.block_scale->template data_as<uint8_t>();
   if constexpr (std::is_same_v<B, Add>) {
     q.norm.residual = a.residual.data();
@@ -147,15 +153,57 @@ op::Prepared prepare(const B& a) {
     }
     if (a.output_both_sf_layouts) q.linear_scales = a.block_scale_unswizzled->template data_as<uint8_t>();
   }
-  return prepare_fp4(config_of(a), q, swizzled(a));
+  set_layout(q, swizzled(a));
+  return q;
 }
-op::Prepared prepare_silu(const Silu& a) {
+NormQuantParams silu_params(const Silu& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, *a.out, a.eps, 2)};
   q.norm.weight = a.weight.data();
   q.scale = 1;
-  if (!is_fp4(a)) return ops::prepare_rows<kSilu>(plain_config(a), q, q.norm.rows, q.norm.rows_per_task);
+  if (!is_fp4(a)) return q;
   q.scales = a.block_scale->data_as<uint8_t>();
-  return prepare_fp4(config_of(a), q, false);
+  set_layout(q, false);
+  return q;
+}
+template <class B>
+op::Prepared prepare(const B& a) {
+  NormQuantParams q = fp4_params(a);
+  q.scale = a.global_scale ? a.global_scale->template data_as<float>()[0] : 1.0f;
+  return prepare_fp4(config_of(a), q);
+}
+op::Prepared prepare_silu(const Silu& a) {
+  const NormQuantParams q = silu_params(a);
+  if (!is_fp4(a)) return ops::prepare_rows<kSilu>(plain_config(a), q, q.norm.rows, q.norm.rows_per_task);
+  return prepare_fp4(config_of(a), q);
+}
+
+// ---- on a GPU ----
+template <class B>
+op::Prepared prepare_fp4_cuda(const B& a, const NormQuantParams& q, const FactorSource& scale, Device device,
+                              bool pdl) {
+  const NormFp4Config c = config_of(a);
+  return ops::norm::prepare_quant_cuda<kFp4Cuda>({.dtype = c.dtype,
+                                                  .weight = c.weight,
+                                                  .out = DType::kF4E2M1x2,
+                                                  .fused_add = c.fused_add,
+                                                  .silu = c.silu,
+                                                  .block = c.block,
+                                                  .ue8m0 = c.ue8m0},
+                                                 ops::norm::quant_cuda_params(q, scale), 4, device, pdl);
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  FactorSource scale{.value = 1};
+  if (a.global_scale) scale = {a.global_scale->data(), 0, 0, 1.0f, DType::kF32, 0};
+  return prepare_fp4_cuda(a, fp4_params(a), scale, call.device, ops::wants_pdl(a.enable_pdl));
+}
+op::Prepared prepare_silu_cuda(const Silu& a, const op::Call& call) {
+  const NormQuantParams q = silu_params(a);
+  if (is_fp4(a)) return prepare_fp4_cuda(a, q, {.value = 1}, call.device, true);
+  const NormQuantConfig c = plain_config(a);
+  return ops::norm::prepare_quant_cuda<ops::norm::kRmsQuantCuda>(
+      {.dtype = c.dtype, .weight = c.weight, .out = c.out, .silu = 1}, ops::norm::quant_cuda_params(q, {.value = 1}),
+      static_cast<int>(a.out->item_size() * 8), call.device, true);
 }
 
 // ---- references ----
@@ -284,9 +332,12 @@ constexpr op::Field silu_fields[] = {
     op::out<&Silu::block_scale>("block_scale", nullptr, DType::kF8E4M3, op::contiguous, op::shape<silu_scales>,
                                 op::when<is_fp4>),
 };
-constexpr op::Candidate rms_candidates[] = {op::cpu<prepare<Rms>>(), op::reference<reference_fp4<Rms>>()};
-constexpr op::Candidate add_candidates[] = {op::cpu<prepare<Add>>(), op::reference<reference_fp4<Add>>()};
-constexpr op::Candidate silu_candidates[] = {op::cpu<prepare_silu>(), op::reference<reference_silu>()};
+constexpr op::Candidate rms_candidates[] = {op::cuda<prepare_cuda<Rms>>(), op::cpu<prepare<Rms>>(),
+                                            op::reference<reference_fp4<Rms>>()};
+constexpr op::Candidate add_candidates[] = {op::cuda<prepare_cuda<Add>>(), op::cpu<prepare<Add>>(),
+                                            op::reference<reference_fp4<Add>>()};
+constexpr op::Candidate silu_candidates[] = {op::cuda<prepare_silu_cuda>(), op::cpu<prepare_silu>(),
+                                             op::reference<reference_silu>()};
 constexpr const char* kModule = "flashinfer.norm";
 }  // namespace
 

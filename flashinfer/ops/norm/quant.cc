@@ -13,6 +13,7 @@
 #include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
+#include "flashinfer/ops/norm/quant_cuda.h"
 #include "flashinfer/ops/norm/ref.h"
 
 namespace flashinfer {
@@ -25,6 +26,11 @@ inline constexpr jit::Kernel kLayer{"flashinfer/ops/norm/kernels/cpu/quant.h", "
                                     "flashinfer::NormQuantParams"};
 inline constexpr jit::Kernel kBlocks{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_fp8_blocks",
                                      "flashinfer::NormQuantParams"};
+
+inline constexpr jit::Kernel kLayerCuda{"flashinfer/ops/norm/kernels/cuda/quant.cuh", "flashinfer::cu::layernorm_quant",
+                                        "flashinfer::NormQuantCudaParams"};
+inline constexpr jit::Kernel kBlocksCuda{"flashinfer/ops/norm/kernels/cuda/quant.cuh",
+                                         "flashinfer::cu::rmsnorm_fp8_blocks", "flashinfer::NormQuantCudaParams"};
 
 using Rms = RmsNormQuant;
 using Add = FusedAddRmsNormQuant;
@@ -96,24 +102,33 @@ op::Prepared prepare(const B& a, const NormQuantParams& q) {
   return ops::prepare_rows<K>(config_of(a), q, q.norm.rows, q.norm.rows_per_task);
 }
 template <class B>
-op::Prepared prepare_rms(const B& a) {
+NormQuantParams rms_params(const B& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 2)};
   q.norm.weight = a.weight.data();
   if constexpr (std::is_same_v<B, Add>) {
     q.norm.residual = a.residual.data();
     ops::norm::row_strides(a.residual, q.norm.residual_stride);
   }
+  return q;
+}
+template <class B>
+op::Prepared prepare_rms(const B& a) {
+  NormQuantParams q = rms_params(a);
   q.scale = scale_of(a.scale);
   return prepare<kRms>(a, q);
 }
-op::Prepared prepare_layer(const Layer& a) {
+NormQuantParams layer_params(const Layer& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 2)};
   q.norm.weight = a.gemma.data();
   q.norm.beta = a.beta.data();
+  return q;
+}
+op::Prepared prepare_layer(const Layer& a) {
+  NormQuantParams q = layer_params(a);
   q.scale = scale_of(a.scale);
   return prepare<kLayer>(a, q);
 }
-op::Prepared prepare_blocks(const Blocks& a) {
+NormQuantParams block_params(const Blocks& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 4)};
   q.norm.weight = a.weight.data();
   q.norm.residual = a.residual.data();
@@ -122,7 +137,35 @@ op::Prepared prepare_blocks(const Blocks& a) {
   q.block_scale_stride = a.block_scale.stride(0);
   q.normed = a.normed_out.data();
   ops::norm::row_strides(a.normed_out, q.normed_stride);
-  return prepare<kBlocks>(a, q);
+  return q;
+}
+op::Prepared prepare_blocks(const Blocks& a) { return prepare<kBlocks>(a, block_params(a)); }
+
+// ---- on a GPU ----
+template <class B>
+NormQuantCudaConfig cuda_config(const B& a, int block = 0) {
+  const NormQuantConfig c = config_of(a);
+  return {.dtype = c.dtype,
+          .weight = c.weight,
+          .out = c.out,
+          .fused_add = c.fused_add,
+          .silu = c.silu,
+          .block = static_cast<unsigned char>(block)};
+}
+template <class B>
+op::Prepared prepare_rms_cuda(const B& a, const op::Call& call) {
+  return ops::norm::prepare_quant_cuda<ops::norm::kRmsQuantCuda>(
+      cuda_config(a), ops::norm::quant_cuda_params(rms_params(a), ops::norm::scale_source(a.scale)), 8, call.device,
+      ops::wants_pdl(a.enable_pdl));
+}
+op::Prepared prepare_layer_cuda(const Layer& a, const op::Call& call) {
+  return ops::norm::prepare_quant_cuda<kLayerCuda>(
+      cuda_config(a), ops::norm::quant_cuda_params(layer_params(a), ops::norm::scale_source(a.scale)), 8, call.device,
+      true);
+}
+op::Prepared prepare_blocks_cuda(const Blocks& a, const op::Call& call) {
+  return ops::norm::prepare_quant_cuda<kBlocksCuda>(
+      cuda_config(a, 128), ops::norm::quant_cuda_params(block_params(a), {.value = 1}), 8, call.device, true);
 }
 
 // ---- references ----
@@ -215,10 +258,14 @@ constexpr op::Field block_fields[] = {
     op::attr<&Blocks::eps>("eps"),
     op::attr<&Blocks::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate rms_candidates[] = {op::cpu<prepare_rms<Rms>>(), op::reference<reference_rms>()};
-constexpr op::Candidate add_candidates[] = {op::cpu<prepare_rms<Add>>(), op::reference<reference_add>()};
-constexpr op::Candidate layer_candidates[] = {op::cpu<prepare_layer>(), op::reference<reference_layer>()};
-constexpr op::Candidate block_candidates[] = {op::cpu<prepare_blocks>(), op::reference<reference_blocks>()};
+constexpr op::Candidate rms_candidates[] = {op::cuda<prepare_rms_cuda<Rms>>(), op::cpu<prepare_rms<Rms>>(),
+                                            op::reference<reference_rms>()};
+constexpr op::Candidate add_candidates[] = {op::cuda<prepare_rms_cuda<Add>>(), op::cpu<prepare_rms<Add>>(),
+                                            op::reference<reference_add>()};
+constexpr op::Candidate layer_candidates[] = {op::cuda<prepare_layer_cuda>(), op::cpu<prepare_layer>(),
+                                              op::reference<reference_layer>()};
+constexpr op::Candidate block_candidates[] = {op::cuda<prepare_blocks_cuda>(), op::cpu<prepare_blocks>(),
+                                              op::reference<reference_blocks>()};
 constexpr const char* kModule = "flashinfer.norm";
 }  // namespace
 

@@ -20,13 +20,17 @@ struct NormRow {
   bool in_range;
   int rank;  // of the thread in its group
 };
+/// Offset of row r with the strides of the two row axes. 32-bit: a 64-bit division is a call of some hundred
+/// instructions, and a grid has fewer than 2^31 blocks.
+FI_GLOBAL_FN int64_t row_at(int64_t r, int64_t inner, const int64_t (&stride)[2]) {
+  const int64_t a = inner == 1 ? r : static_cast<uint32_t>(r) / static_cast<uint32_t>(inner);
+  return a * stride[0] + (r - a * inner) * stride[1];
+}
 template <int kGroup, int kThreads>
 FI_GLOBAL_FN NormRow norm_row(const NormParams& p) {
   const int64_t r = static_cast<int64_t>(block_x()) * (kThreads / kGroup) + thread_x() / kGroup;
-  // 32-bit: a 64-bit division is a call of some hundred instructions, and a grid has fewer than 2^31 blocks.
-  const int64_t a = p.inner == 1 ? r : static_cast<uint32_t>(r) / static_cast<uint32_t>(p.inner), b = r - a * p.inner;
-  return {a * p.input_stride[0] + b * p.input_stride[1], a * p.residual_stride[0] + b * p.residual_stride[1],
-          a * p.out_stride[0] + b * p.out_stride[1], r < p.rows, static_cast<int>(thread_x() % kGroup)};
+  return {row_at(r, p.inner, p.input_stride), row_at(r, p.inner, p.residual_stride), row_at(r, p.inner, p.out_stride),
+          r < p.rows, static_cast<int>(thread_x() % kGroup)};
 }
 template <int kGroup>
 FI_GLOBAL_FN float norm_sum(float x) {
@@ -49,20 +53,18 @@ struct NormPiece {
   }
 };
 
-/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add, x is input + residual in f32, never
-/// rounded, and residual becomes x rounded.
-template <NormCudaConfig C>
-FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
+/// write(at, x, weights, scale) for the pieces of this thread's row: x in f32, with fused_add input + residual, never
+/// rounded (residual becomes it rounded); scale = 1 / sqrt(mean(x^2) + eps). kAll: all lanes call `write` together,
+/// with at >= d and zeros where there is nothing, so that it may exchange values between lanes.
+template <auto C, bool kAll, class Write>
+FI_GLOBAL_FN void rms_pieces(const NormParams& p, const NormRow& row, Write write) {
   using T = scalar_of_t<C.dtype>;
   using W = scalar_of_t<C.weight>;
   constexpr int N = kPiece<T>;
-  depend_wait();
-  const NormRow row = norm_row<C.group, C.threads>(p);
   const T* x = static_cast<const T*>(p.input) + row.input;
   T* s = C.fused_add ? static_cast<T*>(p.residual) + row.residual : nullptr;
-  T* y = static_cast<T*>(p.out) + row.out;
   const W* w = static_cast<const W*>(p.weight);
-  const int64_t d = row.in_range ? p.d : 0;
+  const int64_t d = row.in_range ? p.d : 0, end = kAll ? p.d : d;
   constexpr bool kAligned = C.aligned != 0;
   using Piece = NormPiece<T, N, C.fused_add != 0>;
   const auto load_at = [&](int64_t at, Piece& piece) {
@@ -101,42 +103,55 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   }
   sum = norm_sum<C.group>(sum);
   const float scale = rsqrt_fast(sum * rcp_fast(static_cast<float>(p.d)) + static_cast<float>(p.eps));
-  const auto write = [&](int64_t at, float(&v)[N], const RawPiece<W, N>& g) {
-    if constexpr (C.fused_add != 0) store_piece<kAligned, N>(s, at, d, v);
-#pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = v[i] * scale * (C.gemma ? g[i] + 1.0f : g[i]);
-    store_piece<kAligned, N>(y, at, d, v);
+  const auto one = [&](int64_t at, float(&v)[N], const RawPiece<W, N>& g) {
+    if constexpr (C.fused_add != 0)
+      if (!kAll || at < d) store_piece<kAligned, N>(s, at, d, v);
+    write(at, v, g, scale);
   };
 #pragma unroll
   for (int k = 0; k < kNormKeep; ++k) {
     kept[k].input.forget(), kept[k].residual.forget();
-    if (place(k) >= d) continue;
+    if ((kAll ? k * kStep : place(k)) >= end) continue;
     float v[N];
     kept[k].widen(v);
-    write(place(k), v, weights[k]);
+    one(place(k), v, weights[k]);
   }
 #pragma unroll 1  // few rows are so long; unrolled, registers would spill
-  for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
+  for (int64_t base = kNormKeep * kStep; base + (kAll ? 0 : row.rank * N) < end; base += kStep) {
+    const int64_t at = base + row.rank * N;
     float v[N];
     RawPiece<W, N> g;
     load_raw<kAligned, N>(w, at, d, g);
     value(at, v);
-    write(at, v, g);
+    one(at, v, g);
   }
+}
+
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma).
+template <NormCudaConfig C>
+FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  constexpr int N = kPiece<T>;
+  depend_wait();
+  const NormRow row = norm_row<C.group, C.threads>(p);
+  T* y = static_cast<T*>(p.out) + row.out;
+  rms_pieces<C, false>(p, row, [&](int64_t at, float(&v)[N], const RawPiece<W, N>& g, float scale) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = v[i] * scale * (C.gemma ? g[i] + 1.0f : g[i]);
+    store_piece<C.aligned != 0, N>(y, at, p.d, v);
+  });
   depend_launch();
 }
 
-/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta; the variance is taken about the mean (two passes: no
-/// cancellation).
-template <LayerNormCudaConfig C>
-FI_GLOBAL_FN void layernorm(const NormParams& p) {
+/// write(at, values) of (x - mean) * (1 / sqrt(var + eps)) * weight + beta for the pieces of this thread's row; the
+/// variance is taken about the mean (two passes: no cancellation).
+template <auto C, class Write>
+FI_GLOBAL_FN void layer_pieces(const NormParams& p, const NormRow& row, Write write) {
   using T = scalar_of_t<C.dtype>;
   constexpr int N = kPiece<T>;
   constexpr bool kAligned = C.aligned != 0;
-  depend_wait();
-  const NormRow row = norm_row<C.group, C.threads>(p);
   const T* x = static_cast<const T*>(p.input) + row.input;
-  T* y = static_cast<T*>(p.out) + row.out;
   const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
   const int64_t d = row.in_range ? p.d : 0;
   constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
@@ -181,8 +196,17 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
     load_piece<kAligned, N>(b, at, d, beta);
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = (v[i] - mean) * scale * g[i] + beta[i];
-    store_piece<kAligned, N>(y, at, d, v);
+    write(at, v);
   });
+}
+template <LayerNormCudaConfig C>
+FI_GLOBAL_FN void layernorm(const NormParams& p) {
+  using T = scalar_of_t<C.dtype>;
+  constexpr int N = kPiece<T>;
+  depend_wait();
+  const NormRow row = norm_row<C.group, C.threads>(p);
+  T* y = static_cast<T*>(p.out) + row.out;
+  layer_pieces<C>(p, row, [&](int64_t at, const float(&v)[N]) { store_piece<C.aligned != 0, N>(y, at, p.d, v); });
   depend_launch();
 }
 

@@ -24,19 +24,6 @@ struct Most {
   FI_GLOBAL_FN float operator()(float a, float b) const { return max_magnitude(a, b); }
 };
 
-/// x / s rounded as a division: with r = 1 / s, one correction of x * r by the remainder (kernels/cpu/group8.h), for s
-/// in [2^-60, 2^60].
-struct Divisor {
-  float s, r;
-  bool safe;
-};
-FI_GLOBAL_FN Divisor divisor_of(float s) { return {s, 1.0f / s, s >= 0x1p-60f && s <= 0x1p60f}; }
-FI_GLOBAL_FN float divide(float x, const Divisor& d) {
-  if (!d.safe) return x / d.s;
-  const float q = fminf(fmaxf(mul_rn(x, d.r), -0x1p60f), 0x1p60f);
-  return fmaf(-fmaf(q, d.s, -x), d.r, q);
-}
-
 /// N codes at q + at; those from `n` on are not written.
 template <DType Out, bool kAligned, int N>
 FI_GLOBAL_FN void store_group(void* q, int64_t at, int64_t n, const float (&v)[N], const Divisor& d) {
