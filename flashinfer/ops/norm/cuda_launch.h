@@ -51,6 +51,13 @@ inline LayerNormCudaConfig norm_config(const LayerNormConfig& c, const NormParam
           .threads = group <= 32 ? 128 : group};
 }
 
+/// Bits of all addresses and of all strides in bytes of the rows of `data` (null: none).
+inline uint64_t row_bits(const void* data, const int64_t (&stride)[2], int64_t inner, int64_t size) {
+  if (!data) return 0;
+  return reinterpret_cast<uintptr_t>(data) | static_cast<uint64_t>(stride[0] * size) |
+         static_cast<uint64_t>(inner > 1 ? stride[1] * size : 0);
+}
+
 /// One group a row; no block when there are no rows.
 template <class Config>
 Launch norm_launch(const Config& c, const NormParams& p, bool pdl) {

@@ -7,10 +7,13 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/lookup.h"
 #include "flashinfer/ops/norm/cases.h"
+#include "flashinfer/ops/norm/cuda_launch.h"
 #include "flashinfer/ops/norm/diffusion_ref.h"
 #include "flashinfer/ops/norm/kernels/diffusion_params.h"
+#include "flashinfer/ops/norm/kernels/gated_cuda_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
 #include "flashinfer/ops/quantization/block/launch.h"
@@ -46,10 +49,17 @@ DitNormParams dit_params(const B& a, const TensorView& norm_out) {
     p.scale_bias = vector_of(a.scale_bias), p.shift_bias = vector_of(a.shift_bias);
   }
   p.residual_out = rows_of(*a.residual_out), p.norm_out = rows_of(norm_out);
-  p.input_factor = a.input_global_scaling_factor ? *a.input_global_scaling_factor->template data_as<float>() : 1.0f;
+  p.input_factor = 1.0f;
   p.eps = static_cast<float>(a.epsilon);
   p.d = a.input.size(2), p.rows = p.d ? a.input.numel() / p.d : 0, p.inner = std::max<int64_t>(a.input.size(1), 1);
   p.rows_per_task = ops::rows_per_task(p.rows, 6 * p.d * a.input.item_size());
+  return p;
+}
+/// With the input's factor, which is in host memory.
+template <class B>
+DitNormParams host_params(const B& a, const TensorView& norm_out) {
+  DitNormParams p = dit_params(a, norm_out);
+  if (a.input_global_scaling_factor) p.input_factor = *a.input_global_scaling_factor->template data_as<float>();
   return p;
 }
 template <class B>
@@ -80,7 +90,7 @@ template <class B>
 op::Prepared prepare_dit(const B& a) {
   const DitNormConfig config{a.input.dtype(), static_cast<unsigned char>(requires { a.gamma; })};
   if (!quantises(a)) {
-    const DitNormParams p = dit_params(a, *a.norm_out);
+    const DitNormParams p = host_params(a, *a.norm_out);
     return ops::prepare_rows<kDit>(config, p, p.rows, p.rows_per_task);
   }
   ops::Lookup lookup;
@@ -88,10 +98,37 @@ op::Prepared prepare_dit(const B& a) {
                    quantise = lookup.kernel<ops::kBlockQuantize>(quant_config(a.input.dtype(), a.use_nvfp4));
   return lookup.prepared([&a, norm, quantise] {
     const Tensor normed = Tensor::empty(a.input.shape(), a.input.dtype());
-    const DitNormParams p = dit_params(a, normed.view());
+    const DitNormParams p = host_params(a, normed.view());
     ops::run_rows(norm, p, p.rows, p.rows_per_task);
     quantise_dit(a, normed.view(), quantise);
   });
+}
+
+// ---- on a GPU ----
+inline constexpr jit::Kernel kDitCuda{"flashinfer/ops/norm/kernels/cuda/gated.cuh", "flashinfer::cu::dit_norm",
+                                      "flashinfer::DitNormCudaParams"};
+DitNormCudaConfig dit_cuda_config(DType t, bool affine, const DitNormParams& p) {
+  const int64_t size = cuda::norm_item_size(t);
+  uint64_t bits = static_cast<uint64_t>(p.d * size);
+  for (const DitRows* r : {&p.input, &p.residual, &p.gate, &p.scale, &p.shift, &p.residual_out, &p.norm_out})
+    bits |= cuda::row_bits(r->data, r->stride, p.inner, size);
+  for (const float* column : {p.gate_bias, p.scale_bias, p.shift_bias, p.gamma, p.beta})
+    bits |= reinterpret_cast<uintptr_t>(column);
+  const int group = cuda::norm_group(t, p.d);
+  return {
+      .dtype = t, .affine = affine, .aligned = bits % 16 == 0, .group = group, .threads = group <= 32 ? 128 : group};
+}
+template <class B>
+op::Prepared prepare_dit_cuda(const B& a, const op::Call& call) {
+  if (quantises(a))
+    return op::Unsupported{
+        "norm_out in block formats (use_nvfp4, use_mxfp8) has no kernel for GPUs: quantise it with nvfp4_quantize or "
+        "mxfp8_quantize"};
+  const DitNormCudaParams p{dit_params(a, *a.norm_out), vector_of(a.input_global_scaling_factor)};
+  const DitNormCudaConfig c = dit_cuda_config(a.input.dtype(), requires { a.gamma; }, p.norm);
+  NormParams rows{};
+  rows.rows = p.norm.rows;
+  return ops::prepare_cuda<kDitCuda>(c, p, call.device, p.norm.d ? cuda::norm_launch(c, rows, true) : ops::kNoBlocks);
 }
 void check_bias(const char* name, const std::optional<TensorView>& t, int64_t d) {
   FI_CHECK(!t || (t->numel() == d && t->size(-1) == d && t->rank() <= 2), ValueError, name, " is ", to_string(*t),
@@ -319,7 +356,8 @@ constexpr op::Field rope_fields[] = {
 };
 #undef FI_OUT
 template <class B>
-constexpr op::Candidate dit_candidates[] = {op::cpu<prepare_dit<B>>(), op::reference<ref::dit_norm<B>>()};
+constexpr op::Candidate dit_candidates[] = {op::cuda<prepare_dit_cuda<B>>(), op::cpu<prepare_dit<B>>(),
+                                            op::reference<ref::dit_norm<B>>()};
 constexpr op::Candidate rope_candidates[] = {op::cpu<prepare_rope>(), op::reference<ref::qk_norm_rope>()};
 }  // namespace
 

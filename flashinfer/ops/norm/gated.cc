@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/norm/kernels/gated_params.h"
+#include "flashinfer/ops/norm/cuda_launch.h"
+#include "flashinfer/ops/norm/kernels/gated_cuda_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
 
@@ -18,6 +20,11 @@ using Next = GatedResidualNextRmsNorm;
 namespace family = ops::norm;
 inline constexpr jit::Kernel kGated{"flashinfer/ops/norm/kernels/cpu/gated.h", "flashinfer::cpu::gated_norm",
                                     "flashinfer::GatedNormParams"};
+
+inline constexpr jit::Kernel kSigmoidCuda{"flashinfer/ops/norm/kernels/cuda/gated.cuh",
+                                          "flashinfer::cu::sigmoid_gate_norm", "flashinfer::GatedNormParams"};
+inline constexpr jit::Kernel kResidualCuda{"flashinfer/ops/norm/kernels/cuda/gated.cuh",
+                                           "flashinfer::cu::gated_residual_norm", "flashinfer::GatedNormParams"};
 
 // ---- what each op gives the kernel ----
 GatedNormParams rows_of(const TensorView& x, int64_t bytes_of_element) {
@@ -70,6 +77,33 @@ template <class B>
 op::Prepared prepare(const B& a) {
   const GatedNormParams p = params_of(a);
   return ops::prepare_rows<kGated>(config_of(a), p, p.rows, p.rows_per_task);
+}
+
+// ---- on a GPU ----
+/// Whether all rows and columns are in pieces of 16 bytes.
+bool aligned(const GatedNormParams& p, int64_t size) {
+  const int64_t f32[2][2] = {{p.residual_stride, 0}, {p.residual_out_stride, 0}};
+  uint64_t bits = static_cast<uint64_t>(p.d * size) | cuda::row_bits(p.x, p.x_stride, p.inner, size) |
+                  cuda::row_bits(p.gate, p.gate_stride, p.inner, size) |
+                  cuda::row_bits(p.y, p.y_stride, p.inner, size) | cuda::row_bits(p.residual, f32[0], 1, 4) |
+                  cuda::row_bits(p.residual_out, f32[1], 1, 4);
+  for (const void* column :
+       {p.weight, p.next_weight, static_cast<const void*>(p.alpha), static_cast<const void*>(p.beta)})
+    bits |= reinterpret_cast<uintptr_t>(column);
+  return bits % 16 == 0;
+}
+template <const jit::Kernel& K, class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const GatedNormParams p = params_of(a);
+  const DType t = config_of(a).dtype;
+  const int group = cuda::norm_group(t, p.d);
+  const GatedNormCudaConfig c{.dtype = t,
+                              .aligned = aligned(p, cuda::norm_item_size(t)),
+                              .group = static_cast<short>(group),
+                              .threads = group <= 32 ? 128 : group};
+  NormParams rows{};
+  rows.rows = p.rows;
+  return ops::prepare_cuda<K>(c, p, call.device, p.d ? cuda::norm_launch(c, rows, a.enable_pdl) : ops::kNoBlocks);
 }
 
 // ---- checks ----
@@ -186,9 +220,12 @@ constexpr op::Field next_fields[] = {
     op::attr<&Next::post_gain_center>("post_gain_center"),
     op::attr<&Next::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate sigmoid_candidates[] = {op::cpu<prepare<Sigmoid>>(), op::reference<reference_sigmoid>()};
-constexpr op::Candidate residual_candidates[] = {op::cpu<prepare<Residual>>(), op::reference<reference_residual>()};
-constexpr op::Candidate next_candidates[] = {op::cpu<prepare<Next>>(), op::reference<reference_next>()};
+constexpr op::Candidate sigmoid_candidates[] = {op::cuda<prepare_cuda<kSigmoidCuda, Sigmoid>>(),
+                                                op::cpu<prepare<Sigmoid>>(), op::reference<reference_sigmoid>()};
+constexpr op::Candidate residual_candidates[] = {op::cuda<prepare_cuda<kResidualCuda, Residual>>(),
+                                                 op::cpu<prepare<Residual>>(), op::reference<reference_residual>()};
+constexpr op::Candidate next_candidates[] = {op::cuda<prepare_cuda<kResidualCuda, Next>>(), op::cpu<prepare<Next>>(),
+                                             op::reference<reference_next>()};
 
 constexpr op::Case kSigmoid[] = {
     {"heads", "input=bf16:5x3x64^pad5 gate=bf16:5x3x64 eps=1e-5", "cpu", op::kAot},
