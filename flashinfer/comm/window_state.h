@@ -73,8 +73,8 @@ struct Window::State {
   std::byte* base = nullptr;
   uint64_t epoch = 0;
   uint64_t among = ~uint64_t{0};  // of the last wait
-  bool spins;              // no rank needs the core of another
-  bool unmatched = false;  // the last phase ended in an error: others may not have reached it
+  bool spins;                     // no rank needs the core of another
+  bool unmatched = false;         // the last phase ended in an error: others may not have reached it
   int process;
   uint32_t forks;
   std::string failed{};
