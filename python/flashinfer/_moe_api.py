@@ -265,9 +265,9 @@ def _quantised(name, runner, weights, activations, doc, **standard):
     """A back end whose functions are in `_moe_prepare`, with a default format where its functions have none."""
     def call(function, **standard):
         def prepare(*args, **kwargs):
-            from . import _moe_prepare, _moe_prepare_cutlass
+            from . import _b12x, _moe_prepare, _moe_prepare_cutlass
 
-            home = _moe_prepare if hasattr(_moe_prepare, function) else _moe_prepare_cutlass
+            home = next(m for m in (_moe_prepare, _moe_prepare_cutlass, _b12x) if hasattr(m, function))
             return getattr(home, function)(*args, **{**standard, **kwargs})
 
         prepare.__doc__ = f"`{function}`"
@@ -309,7 +309,9 @@ def _absent(name):
     return _value(type(name, (_Backend,), {"__doc__": doc, "__module__": __name__, "__annotations__": {}}))
 
 
-CutlassW4A8Config, CuteDslConfig, B12xNvfp4Config, B12xW4A16Config = map(_absent, "CutlassW4A8Config CuteDslConfig B12xNvfp4Config B12xW4A16Config".split())
+CutlassW4A8Config, CuteDslConfig = map(_absent, ("CutlassW4A8Config", "CuteDslConfig"))
+B12xNvfp4Config = _quantised("B12xNvfp4Config", "b12x_nvfp4", "prepare_b12x_nvfp4_weights", None, "`b12x_fused_moe`: NVFP4 weights; inputs are bf16, and quantised by the call.")
+B12xW4A16Config = _quantised("B12xW4A16Config", "b12x_w4a16", "prepare_b12x_w4a16_weights", None, "`b12x_fused_moe`: NVFP4 weights, bf16 inputs.")
 
 
 @_value

@@ -6,7 +6,7 @@ from .autotuner import TunableRunner
 from .tllm_enums import RoutingMethodType
 
 
-class _Runner(TunableRunner):
+class MoERunner(TunableRunner):
     """One back end for one configuration. Inputs: rows, experts, their weights, then the tensors of the back end's view."""
     backend_key = None
     view = ()
@@ -49,7 +49,7 @@ class _Runner(TunableRunner):
         return self.parameter(a.alpha, x), self.parameter(a.beta, x), self.parameter(a.limit, x) if a.limit != api._LARGEST else None
 
 
-class CutlassBf16Runner(_Runner):
+class CutlassBf16Runner(MoERunner):
     """`cutlass_fused_moe`."""
     backend_key, view = "cutlass_bf16", ("fc1_expert_weights", "fc2_expert_weights")
 
@@ -77,7 +77,7 @@ class CutlassBf16Runner(_Runner):
                                  activation_type=self.config.activation.type, enable_pdl=self.config.execution.enable_pdl)
 
 
-class TrtllmBf16RoutedRunner(_Runner):
+class TrtllmBf16RoutedRunner(MoERunner):
     """`trtllm_bf16_routed_moe`."""
     backend_key, view = "trtllm_bf16_routed", ("gemm1_weights", "gemm2_weights")
 
@@ -100,7 +100,7 @@ class TrtllmBf16RoutedRunner(_Runner):
                                       gemm1_alpha=alpha, gemm1_beta=beta, gemm1_clamp_limit=limit)
 
 
-class QuantisedRunner(_Runner):
+class QuantisedRunner(MoERunner):
     """A trtllm_*_routed_moe op of quantised weights. Its view may also hold gemm1_alpha, gemm1_beta and gemm1_clamp_limit, in place of the activation's."""
     pairs = ()
     parameters = ("gemm1_alpha", "gemm1_beta", "gemm1_clamp_limit")
@@ -246,7 +246,47 @@ CutlassW4A16Runner = _cutlass("CutlassW4A16Runner", "cutlass_w4a16", _F.MXFP4, _
 CutlassFp8BlockRunner = _cutlass("CutlassFp8BlockRunner", "cutlass_fp8_block", _F.DeepSeekFp8, _F.DeepSeekFp8, use_deepseek_fp8_block_scale=True)
 CutlassFp8PerTensorRunner = _cutlass("CutlassFp8PerTensorRunner", "cutlass_fp8_per_tensor", _F.FP8PerTensor, _F.FP8PerTensor)
 
-BACKEND_RUNNERS = {api.CutlassNvfp4Config: CutlassNvfp4Runner, api.CutlassMxfp8Config: CutlassMxfp8Runner, api.CutlassMxfp8Mxfp4Config: CutlassMxfp8Mxfp4Runner,
+
+
+class B12xNvfp4Runner(QuantisedRunner):
+    """`b12x_fused_moe` of NVFP4 weights and bf16 inputs, which the call quantises."""
+    backend_key, pairs, mode = "b12x_nvfp4", ((_F.NVFP4, _F.NVFP4),), "nvfp4"
+
+    @classmethod
+    def why_not(cls, config):
+        a, experts = config.activation, config.experts
+        if not config.finalize.do_finalize:
+            return "it requires do_finalize=True"
+        if not isinstance(a, (api.SwiGLU, api.GeGLUTanh, api.ReLU2)):
+            return f"{type(a).__name__} is not available, only SwiGLU, GeGLUTanh and ReLU2"
+        if cls.mode != "w4a16" and (experts.local_num_experts or config.routing.num_experts) != config.routing.num_experts:
+            return "a share of the experts (expert parallelism) is not available"
+        return super().why_not(config)
+
+    def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
+        """[tokens, hidden] of bf16. Inputs: the pack of activations, experts, their weights, the view."""
+        import torch
+
+        from ._b12x import b12x_fused_moe
+
+        (pack, ids, scales, view), a, number = inputs, self.config.activation, self.config.routing.num_experts
+        name = {api.ReLU2: "relu2", api.GeGLUTanh: "gelu_tanh"}.get(type(a), "silu" if a == api.SwiGLU() else "swigluoai_uninterleave")
+        oai = {} if name != "swigluoai_uninterleave" else {"swiglu_alpha": a.alpha, "swiglu_beta": a.beta, "swiglu_limit": a.limit}
+        share = {}
+        if self.num_local != number:
+            place = torch.arange(number) - self.config.experts.local_expert_offset
+            share = {"num_local_experts": self.num_local, "expert_map": torch.where((place >= 0) & (place < self.num_local), place, -1).int()}
+        return b12x_fused_moe(pack.hidden_states_q, token_selected_experts=ids, token_final_scales=scales, num_experts=number,
+                              top_k=self.config.routing.top_k, activation=name, quant_mode=self.mode, **oai, **share, **view)
+
+
+class B12xW4A16Runner(B12xNvfp4Runner):
+    """`b12x_fused_moe` of NVFP4 weights and bf16 inputs, which stay bf16."""
+    backend_key, pairs, mode = "b12x_w4a16", ((_F.NVFP4, _F.BF16),), "w4a16"
+
+
+BACKEND_RUNNERS = {api.B12xNvfp4Config: B12xNvfp4Runner, api.B12xW4A16Config: B12xW4A16Runner,
+                   api.CutlassNvfp4Config: CutlassNvfp4Runner, api.CutlassMxfp8Config: CutlassMxfp8Runner, api.CutlassMxfp8Mxfp4Config: CutlassMxfp8Mxfp4Runner,
                    api.CutlassW4A16Config: CutlassW4A16Runner, api.CutlassFp8BlockConfig: CutlassFp8BlockRunner,
                    api.CutlassFp8PerTensorConfig: CutlassFp8PerTensorRunner, api.CutlassBf16Config: CutlassBf16Runner, api.TrtllmBf16Config: TrtllmBf16RoutedRunner, api.TrtllmFp4Config: TrtllmFp4RoutedRunner,
                    api.TrtllmFp8BlockConfig: TrtllmFp8BlockRunner, api.TrtllmFp8PerTensorConfig: TrtllmFp8PerTensorRunner,

@@ -38,7 +38,7 @@ HOMES = {
                     "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
     "_moe_prepare_cutlass": "prepare_cutlass_fp8_block_weights prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_mxfp8_activations "
                             "prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights",
-    "_moe_runners": "CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
+    "_moe_runners": "MoERunner B12xNvfp4Runner B12xW4A16Runner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
                     "CutlassW4A16Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
@@ -55,6 +55,8 @@ HOMES = {
     "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
     "_mapping": "Mapping",
     "_indexer": "compute_paged_mqa_logits_schedule deepgemm_fp8_paged_mqa_logits fp4_paged_mqa_logits fp8_mqa_logits fp8_paged_mqa_logits get_paged_mqa_logits_metadata",
+    "_b12x": "B12xMoEWrapper b12x_fused_moe prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
+    "_chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
     "_fmha_v2": "trtllm_fmha_v2_prefill",
     "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
@@ -67,7 +69,9 @@ HOMES = {
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
                    "TaggedTensor TemperatureOp TensorType TopPOp",
-    "logits_processor": "CompileError FusionRule LegalizationError LogitsPipe LogitsProcessor MinP Sample Softmax Temperature TopK TopP "
+    "logits_processor": "CompileError Compiler FusionRule build_minp_sampling build_temperature_softmax build_topk_sampling build_topp_sampling "
+                        "get_default_fusion_rules get_default_validity_checks indices_terminal_rule infer_initial_type "
+                        "joint_topk_topp_sampleprobs_guard single_softmax_rule LegalizationError LogitsPipe LogitsProcessor MinP Sample Softmax Temperature TopK TopP "
                         "compile_pipeline legalize_processors",
 }
 
@@ -79,6 +83,9 @@ REASONS = (
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
+    ("*outing* is_trtllm_moe_supported", "it is the work list of GPU kernels; the MoE ops here take experts with weights, or logits"),
+    ("get_fast_topk_clusters get_num_cached_for_topk", "top_k has no algorithm on thread-block clusters, and no size that needs one"),
+    ("TacticsBlocklist", "no tactic of an op here fails, so that there is nothing to leave out"),
     ("@green_ctx", "kernels here do not divide the multiprocessors of a GPU; torch.cuda.Stream gives streams"),
     ("@profiler", "kernels here write no profile; `flashinfer bench` times every op"),
     ("@cute_dsl *cute* CuteDsl* *_cute_dsl* RMSNorm* LayerNorm* Sm100*", "this is a kernel of one GPU generation; the op of the same purpose is in flashinfer.norm, "
@@ -89,13 +96,14 @@ REASONS = (
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
     ("*_dsv4 *_hca_metadata", "attention over a window's cache and a compressed cache is not implemented; trtllm_batch_decode_with_kv_cache_mla takes lists of tokens"),
-    ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
+    ("CutlassW4A8* prepare_cutlass_w4a8*", "its kernel is for INT4 weights in the order of one GPU generation; CutlassW4A16Config has MXFP4 weights, TrtllmMxInt4Config INT4 ones"),
+    ("*Runner prepare_* interleave_* mono_moe *scratchpad*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
 MODULES = {
     "":
-        "KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
-        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload "
+        "B12xMoEWrapper KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
+        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload b12x_fused_moe "
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits "
         "gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
         "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
@@ -302,7 +310,7 @@ MODULES = {
     "kimi_k3_vision": "",
     "locality_domain": "",
     "logits_processor": "Compiler",
-    "logits_processor.compiler": "Compiler compile_pipeline",
+    "logits_processor.compiler": "Compiler compile_pipeline get_default_fusion_rules get_default_validity_checks",
     "logits_processor.fusion_rules":
         "FusionRule build_minp_sampling build_temperature_softmax build_topk_sampling build_topp_sampling "
         "get_default_fusion_rules joint_topk_topp_sampleprobs_guard",

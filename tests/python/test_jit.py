@@ -306,3 +306,16 @@ def test_cuda_sources_need_an_architecture(cache, tmp_path, monkeypatch):
         jit.gen_jit_spec("scaler", [tmp_path / "scale.cu"]).build()
     with pytest.raises(RuntimeError, match=r"^No supported CUDA architectures found for major versions \[9\]\."):
         jit.current_compilation_context.get_nvcc_flags_list(supported_major_versions=[9])
+
+
+def test_a_text_in_place_of_a_list(cache, sources, monkeypatch):
+    with pytest.raises(TypeError, match="extra_cflags is '-O2', but must be a list"):
+        jit.gen_jit_spec("text", list(sources.glob("*.cc")), extra_cflags="-O2")
+    with pytest.raises(TypeError, match="sources is 'a.cc', but must be a list"):
+        jit.gen_jit_spec("text", "a.cc")
+    monkeypatch.setenv("MAX_JOBS", "two")
+    with pytest.raises(ValueError, match="MAX_JOBS is 'two', but must be a number"):
+        jit.build_jit_specs([])
+    monkeypatch.setenv("FLASHINFER_NVCC_THREADS", "many")
+    with pytest.warns(UserWarning, match="FLASHINFER_NVCC_THREADS is 'many'"):
+        assert jit.cpp_ext.get_nvcc_parallelism_flags() == ["--threads=1"]

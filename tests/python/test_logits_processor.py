@@ -157,3 +157,33 @@ def test_older_names_and_seeds():
     assert flashinfer.sampling.get_seed_and_offset(5, generator.manual_seed(3)) == first
     with pytest.raises(ValueError, match="device is cuda"):
         flashinfer.sampling.get_seed_and_offset(5, device="cuda")
+
+
+def test_the_compiler_and_its_rules():
+    from flashinfer.logits_processor.compiler import Compiler, get_default_fusion_rules
+    from flashinfer.logits_processor.fusion_rules import build_topp_sampling, joint_topk_topp_sampleprobs_guard
+    from flashinfer.logits_processor.legalization import LegalizationError, infer_initial_type
+    from flashinfer.logits_processor.operators import ProbsSampleOp, ProbsTopKOp, SoftmaxOp, TemperatureOp, TopPOp
+    from flashinfer.logits_processor.processors import Temperature, TopK, TopP
+    from flashinfer.logits_processor.types import TensorType
+    from flashinfer.logits_processor.validators import CompileError, indices_terminal_rule, single_softmax_rule
+
+    ops = [TemperatureOp(), SoftmaxOp(), TopPOp(), ProbsSampleOp()]
+    compiler = Compiler()
+    assert [type(op).__name__ for op in compiler.compile(ops)] == ["FusedTemperatureSoftmaxOp", "FusedProbsTopPSampleOp"]
+    assert type(build_topp_sampling(ops[2:])).__name__ == "FusedProbsTopPSampleOp" and len(get_default_fusion_rules()) == len(compiler.fusion_rules)
+    assert [joint_topk_topp_sampleprobs_guard([op]) for op in (ProbsTopKOp(), ProbsTopKOp(joint_topk_topp=True))] == [False, True]
+    with pytest.raises(CompileError, match="Multiple Softmax operators found"):
+        single_softmax_rule([SoftmaxOp(), SoftmaxOp()])
+    with pytest.raises(CompileError, match="No operator may follow one that outputs Indices. Found SoftmaxOp after ProbsSampleOp"):
+        indices_terminal_rule([ProbsSampleOp(), SoftmaxOp()])
+    assert [infer_initial_type(p) for p in ([], [Temperature()], [TopP()])] == [TensorType.LOGITS, TensorType.LOGITS, TensorType.PROBS]
+    with pytest.raises(LegalizationError, match="TopK can accept both LOGITS and PROBS"):
+        infer_initial_type([TopK()])
+
+    def fails(ops):
+        raise CompileError("never")
+
+    compiler.register_validity_check(fails)
+    with pytest.raises(CompileError, match="never"):
+        compiler.compile(ops)

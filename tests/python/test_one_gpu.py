@@ -297,3 +297,33 @@ def test_linear_attention_by_cudnns_names():
     got = cudnn_chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True, cu_seqlens=cu, batch_invariant=True)
     want = flashinfer.chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True, cu_seqlens=cu)
     assert all(torch.equal(x, y) for x, y in zip(got, want))
+
+
+# ---- the last layer in training ----
+@pytest.mark.parametrize("objective", ["ce", "policy", "logprob"])
+def test_chunked_lm_head(objective):
+    from flashinfer.chunked_lm_head import chunked_lm_head_logprob, chunked_lm_head_loss
+
+    x, w = torch.randn(21, 32).bfloat16().requires_grad_(), torch.randn(50, 32).bfloat16().requires_grad_()
+    labels = torch.randint(0, 50, (21,))
+    labels[[2, 3, 20]] = -100
+    seen, weights = labels >= 0, torch.randn(21)
+    a, b = (t.detach().double().requires_grad_() for t in (x, w))
+    logp = torch.where(seen, (a @ b.t()).log_softmax(1).gather(1, labels.clamp(min=0)[:, None])[:, 0], 0.0)
+    old = (logp.detach() - torch.linspace(-1, 1.5, 21)).float()  # ratios below and above 2
+    if objective == "ce":
+        want = -logp.sum() / 7
+        got, found = chunked_lm_head_loss(x, w, labels, loss_div=7, chunk_size=4, return_logp=True)
+    elif objective == "policy":
+        want = -(weights.double() * (logp - old.double()).exp().clamp(max=2))[seen].sum()
+        got, found = chunked_lm_head_loss(x, w, labels, objective="policy", infer_logp=old, loss_weights=weights, chunk_size=5, return_logp=True)
+    else:
+        found = chunked_lm_head_logprob(x, w, labels, chunk_size=4)
+        want, got = (logp * weights.double()).sum(), (found * weights).sum()
+    assert torch.allclose(found.double(), logp, atol=1e-4) and torch.allclose(got.double(), want, rtol=1e-4) and not found[~seen].any()
+    (want * 3).backward()
+    (got * 3).backward()
+    for mine, theirs in ((x.grad, a.grad), (w.grad, b.grad)):
+        assert mine.dtype == BF16 and torch.allclose(mine.double(), theirs, rtol=1e-2, atol=1e-2 * theirs.abs().max())
+    with pytest.raises(ValueError, match=r"labels are within \[50, 50\], but must be within \[0, 49\]"):
+        chunked_lm_head_logprob(x, w, torch.full((21,), 50))

@@ -224,8 +224,13 @@ def gen_jit_spec(name: str, sources: Paths, extra_cflags: Optional[List[str]] = 
 
     Extra flags come after the usual ones and win. CUDA sources are compiled by nvcc for FLASHINFER_CUDA_ARCH_LIST, or for this
     machine's GPUs, unless their flags hold a -gencode or -arch. The headers of TVM-FFI, DLPack and of this library's kernels are
-    found. FLASHINFER_JIT_DEBUG leaves assertions in and adds debug information. ValueError for flags of a source that is not among them.
+    found. FLASHINFER_JIT_DEBUG leaves assertions in and adds debug information. ValueError for flags of a source that is not among them,
+    TypeError for a text where a list is wanted.
     """
+    for what, value in (("sources", sources), ("extra_cflags", extra_cflags), ("extra_cuda_cflags", extra_cuda_cflags), ("extra_ldflags", extra_ldflags),
+                        ("extra_include_paths", extra_include_paths)):
+        if isinstance(value, (str, bytes, os.PathLike)):
+            raise TypeError(f"gen_jit_spec: {what} is {str(value)!r}, but must be a list")
     paths = [pathlib.Path(s).absolute() for s in sources]
     by_source = {pathlib.Path(k).absolute(): list(v) for k, v in (extra_cuda_cflags_by_source or {}).items()}
     for path in by_source:
@@ -253,7 +258,10 @@ def build_jit_specs(specs: List[JitSpec], verbose: bool = False, skip_prebuilt: 
             raise TypeError(f"build_jit_specs takes specs of sources or kernels, not {type(spec).__name__}")
     chosen = [s for s in specs if not (skip_prebuilt and s.is_aot)]
     single = [s for s in chosen if isinstance(s, JitSpecNvcc) and len(s.sources) == 1]
-    jobs = int(os.environ.get("MAX_JOBS") or 0) or len(os.sched_getaffinity(0))
+    text = os.environ.get("MAX_JOBS") or "0"
+    if not text.isdigit():
+        raise ValueError(f"MAX_JOBS is {text!r}, but must be a number of compilers; 0: one per core")
+    jobs = int(text) or len(os.sched_getaffinity(0))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(s.build, verbose) for s in single]
     for spec in chosen:

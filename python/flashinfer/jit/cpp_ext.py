@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
+import warnings
 from typing import List, Mapping, Optional
 
 from . import env, env as jit_env  # noqa: F401: a name of this module
@@ -56,9 +57,12 @@ def is_cuda_version_at_least(version_str: str) -> bool:
 
 
 def get_nvcc_parallelism_flags() -> List[str]:
-    """["--threads=N"] of FLASHINFER_NVCC_THREADS (1), which the library adds to nvcc's command by itself."""
+    """["--threads=N"] of FLASHINFER_NVCC_THREADS (1), which the library adds to nvcc's command by itself. Warns of anything but a number."""
     text = os.environ.get("FLASHINFER_NVCC_THREADS") or "1"
-    return [f"--threads={int(text) if text.isdigit() else 1}"]
+    if not text.isdigit():
+        warnings.warn(f"FLASHINFER_NVCC_THREADS is {text!r}, but must be a number; 1 holds", stacklevel=2)
+        text = "1"
+    return [f"--threads={int(text)}"]
 
 
 def parse_env_flags(env_var_name) -> List[str]:

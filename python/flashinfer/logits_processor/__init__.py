@@ -106,24 +106,29 @@ def _always(window):
     return True
 
 
-def _asked_joint(window):
+def joint_topk_topp_sampleprobs_guard(window):
+    """Whether top-k of the window asks for both filters at once."""
     return any(op.default_params.get("joint_topk_topp") for op in window)
 
 
 def _not_joint(window):
-    return not _asked_joint(window)
+    return not joint_topk_topp_sampleprobs_guard(window)
+
+
+build_temperature_softmax, build_topk_sampling = _fused(FusedTemperatureSoftmaxOp), _fused(FusedProbsTopKSampleOp)
+build_topp_sampling, build_minp_sampling = _fused(FusedProbsTopPSampleOp), _fused(FusedProbsMinPSampleOp)
 
 
 # Several neighbours become the op that a program calls for all of them, so that a pipeline draws its tokens: probabilities rounded
 # between two steps moved a draw in 1 of 989 rows of 32000.
 DEFAULT_FUSION_RULES = [
-    FusionRule((TemperatureOp, SoftmaxOp), _always, _fused(FusedTemperatureSoftmaxOp), 120),
-    FusionRule((SoftmaxOp, ProbsTopKOp, TopPOp, ProbsSampleOp), _asked_joint, _fused(FusedLogitsTopKTopPSampleOp), 110),
-    FusionRule((ProbsTopKOp, TopPOp, ProbsSampleOp), _asked_joint, _fused(FusedProbsTopKTopPSampleOp), 100),
+    FusionRule((TemperatureOp, SoftmaxOp), _always, build_temperature_softmax, 120),
+    FusionRule((SoftmaxOp, ProbsTopKOp, TopPOp, ProbsSampleOp), joint_topk_topp_sampleprobs_guard, _fused(FusedLogitsTopKTopPSampleOp), 110),
+    FusionRule((ProbsTopKOp, TopPOp, ProbsSampleOp), joint_topk_topp_sampleprobs_guard, _fused(FusedProbsTopKTopPSampleOp), 100),
     FusionRule((ProbsTopKOp, TopPOp, ProbsSampleOp), _not_joint, _fused(FusedProbsTopKThenTopPSampleOp), 100),
-    FusionRule((ProbsTopKOp, ProbsSampleOp), _always, _fused(FusedProbsTopKSampleOp), 10),
-    FusionRule((TopPOp, ProbsSampleOp), _always, _fused(FusedProbsTopPSampleOp), 10),
-    FusionRule((MinPOp, ProbsSampleOp), _always, _fused(FusedProbsMinPSampleOp), 10),
+    FusionRule((ProbsTopKOp, ProbsSampleOp), _always, build_topk_sampling, 10),
+    FusionRule((TopPOp, ProbsSampleOp), _always, build_topp_sampling, 10),
+    FusionRule((MinPOp, ProbsSampleOp), _always, build_minp_sampling, 10),
 ]
 
 
@@ -134,12 +139,26 @@ def _check_kinds(ops):
                                "comes before it")
 
 
-def _check_rules(ops):
+def single_softmax_rule(ops):
+    """CompileError for two softmaxes."""
     if sum(isinstance(op, (SoftmaxOp, FusedTemperatureSoftmaxOp)) for op in ops) > 1:
         raise CompileError("Multiple Softmax operators found. Only one Softmax is allowed per pipeline.")
+
+
+def indices_terminal_rule(ops):
+    """CompileError for an operator behind one that gives indices."""
     for i, op in enumerate(ops[:-1]):
         if op.OUT is TensorType.INDICES:
-            raise CompileError(f"Operator {i} ({type(op).__name__}) gives indices, so it must be the last one")
+            raise CompileError(f"No operator may follow one that outputs Indices. Found {type(ops[i + 1]).__name__} after {type(op).__name__}, which does")
+
+
+def get_default_fusion_rules():
+    """The rules of `compile_pipeline`, in a list of the caller's own."""
+    return list(DEFAULT_FUSION_RULES)
+
+
+def get_default_validity_checks():
+    return [single_softmax_rule, indices_terminal_rule]
 
 
 def _fuse(ops, rules):
@@ -154,14 +173,51 @@ def _fuse(ops, rules):
     return ops
 
 
+class Compiler:
+    """Rules and checks, and `compile(ops)`, which applies them. Rules that are registered come after the default ones of the same `prio`."""
+
+    def __init__(self):
+        self.fusion_rules, self.validity_checks = get_default_fusion_rules(), get_default_validity_checks()
+
+    def register_fusion_rule(self, rule):
+        self.fusion_rules.append(rule)
+
+    def register_validity_check(self, check):
+        self.validity_checks.append(check)
+
+    def compile(self, ops):
+        """Checks operators against each other and fuses neighbours. CompileError: they do not fit, or what a check raises."""
+        if not ops:
+            raise CompileError("Cannot compile empty operator list")
+        _check_kinds(ops)
+        for check in self.validity_checks:
+            check(ops)
+        return _fuse(ops, self.fusion_rules)
+
+
 def compile_pipeline(ops, custom_fusion_rules=None, custom_validity_checks=None):
-    """Checks operators against each other and fuses neighbours. CompileError: they do not fit."""
-    if not ops:
-        raise CompileError("Cannot compile empty operator list")
-    _check_kinds(ops)
-    for check in [_check_rules, *(custom_validity_checks or ())]:
-        check(ops)
-    return _fuse(ops, [*DEFAULT_FUSION_RULES, *(custom_fusion_rules or ())])
+    """`Compiler.compile` with more rules and checks."""
+    compiler = Compiler()
+    compiler.fusion_rules += custom_fusion_rules or ()
+    compiler.validity_checks += custom_validity_checks or ()
+    return compiler.compile(ops)
+
+
+def infer_initial_type(processors):
+    """What the first processor takes; logits when there is none. LegalizationError where it takes logits and probabilities."""
+    if not processors:
+        return TensorType.LOGITS
+    first, takes = processors[0], []
+    for kind in (TensorType.LOGITS, TensorType.PROBS):
+        try:
+            first.legalize(kind)
+            takes.append(kind)
+        except Exception:  # a processor may refuse in its own way
+            continue
+    if len(takes) > 1:
+        raise LegalizationError(f"Cannot infer input type: {type(first).__name__} can accept both LOGITS and PROBS. Please specify input_type explicitly when "
+                                "creating the LogitsPipe")
+    return takes[0] if takes else TensorType.LOGITS
 
 
 class LogitsPipe:
@@ -178,25 +234,12 @@ class LogitsPipe:
         self.processors = list(processors)
         self.compiled_ops = []
         try:
-            self._initial_type = input_type or self._inferred()
+            self._initial_type = input_type or infer_initial_type(self.processors)
             self.ops = legalize_processors(self.processors, self._initial_type)
         except LegalizationError as error:
             raise ValueError(f"Pipeline creation failed: {error}") from error
         if compile:
             self.compile(custom_fusion_rules, custom_validity_checks)
-
-    def _inferred(self):
-        first = self.processors[0]
-        takes = []
-        for kind in (TensorType.LOGITS, TensorType.PROBS):
-            try:
-                first.legalize(kind)
-                takes.append(kind)
-            except Exception:  # a processor may refuse in its own way
-                continue
-        if len(takes) > 1:
-            raise LegalizationError(f"Cannot infer input type: {type(first).__name__} can accept both LOGITS and PROBS; pass input_type")
-        return takes[0] if takes else TensorType.LOGITS
 
     @property
     def initial_type(self):
