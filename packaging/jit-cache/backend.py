@@ -63,11 +63,13 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     version = (_ROOT / "version.txt").read_text().strip()
     info, texts = _metadata(version)
     name = f"flashinfer_cpp_jit_cache-{version}-py3-none-linux_x86_64.whl"
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with tempfile.TemporaryDirectory() as folder:
         _compile(folder, config_settings or {})
         files = {f"{_AOT}/{p.relative_to(folder)}": p for p in sorted(pathlib.Path(folder).rglob("*")) if p.is_file() and not p.name.startswith(".")}
-        lines = []
-        for path, content in {**{k: p.read_bytes() for k, p in files.items()}, **{k: v.encode() for k, v in texts.items()}}.items():
+        contents = {**{path: p.read_bytes() for path, p in files.items()}, **{path: text.encode() for path, text in texts.items()}}
+    lines = []
+    with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, content in contents.items():
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             lines.append(f"{path},sha256={digest},{len(content)}\n")
             wheel.writestr(zipfile.ZipInfo(path, _TIME), content, zipfile.ZIP_DEFLATED)
