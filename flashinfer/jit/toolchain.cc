@@ -289,6 +289,11 @@ bool tiles_permitted() {
 #endif
 }
 
+bool uses_tiles(Target t) {
+  const bool sanitized = std::string_view(build::sanitizer_flags()).find("address") != std::string_view::npos;
+  return (t == Target::kNative || t == Target::kX86V4Amx) && !sanitized && tiles_permitted();
+}
+
 const std::string& cpu_features() {
   static constinit Once<const std::string> words;
   return words.get(feature_words);

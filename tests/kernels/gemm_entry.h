@@ -17,6 +17,6 @@ struct GemmEntry {
   void (*pack_b)(const GemmPackParams&, int64_t task);
 };
 
-extern const GemmEntry kGemmPortable, kGemmV3, kGemmV4, kGemmBf16;
+extern const GemmEntry kGemmPortable, kGemmV3, kGemmV4, kGemmBf16, kGemmAmx;
 
 }  // namespace flashinfer::test

@@ -307,7 +307,7 @@ TEST_P(GemmTest, Fp8OperandsAreConvertedExactly) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::Values(&kGemmPortable, &kGemmV3, &kGemmV4, &kGemmBf16),
+INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::Values(&kGemmPortable, &kGemmV3, &kGemmV4, &kGemmBf16, &kGemmAmx),
                          isa_name<GemmEntry>);
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "flashinfer/jit/toolchain.h"
+
 namespace flashinfer::test {
 
-/// Whether this machine runs what tests.cmake compiles as "portable", "v3", "v4" or "bf16".
+/// Whether this machine runs what tests.cmake compiles as "portable", "v3", "v4", "bf16" or "amx".
 inline bool has_isa(std::string_view isa) {
   if (isa == "portable") return true;
 #if defined(__x86_64__)
@@ -18,6 +20,7 @@ inline bool has_isa(std::string_view isa) {
   if (isa == "v3") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == "v4") return v4;
   if (isa == "bf16") return v4 && __builtin_cpu_supports("avx512bf16");
+  if (isa == "amx") return jit::tiles_permitted();
 #endif
   return false;
 }

@@ -60,7 +60,7 @@ struct Blocks {
   bool copy_rest;       // the rows after them are copied too: not bf16, k strided or odd
 };
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads,
-                     double bytes_of_element = 2);
+                     double bytes_of_element = 2, double gflops = 220);
 
 /// The kernels of a product.
 struct Kernels {

@@ -113,7 +113,8 @@ struct GemmPackParams {
   int64_t lines = 0, k = 0;  // of one batch
   int64_t tasks_per_batch = 0;
   ScaleFactors sf{};
-  int64_t split_k = 0;  // as GemmParams
+  int64_t split_k = 0;    // as GemmParams
+  int64_t plain_row = 0;  // rows of A without blocks: elements between them, even; 0: blocks of 8
 };
 /// k of a product of f16 numbers: each 32 of A become high, high, low parts and of B high, low, high ones, so that a.b
 /// is summed without low times low, 2^-18 of it.

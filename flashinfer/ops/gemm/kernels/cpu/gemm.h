@@ -3,6 +3,7 @@
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/gemm.h"
+#include "flashinfer/kernels/cpu/gemm_amx.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gemv.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
@@ -21,6 +22,8 @@ inline constexpr int64_t kFewRowsPairs = kPackPairs;
 inline constexpr int64_t kWholePairs = 320;
 /// Rows whose sums are kept between k blocks: 48 KB for three panels. B is packed again for each group of this size.
 inline constexpr int64_t kScratchRows = 256;
+/// Bytes of A's rows that AMX multiplies by all panels of a task: half of the L2 cache of CPUs that have it.
+inline constexpr int64_t kAmxBytesOfA = int64_t{1} << 20;
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
 template <GemmFormat F, class Fn>
@@ -44,6 +47,18 @@ constexpr bool has_byte_panels() {
 }
 template <GemmConfig C>
 constexpr bool kInPlace = C.packed_b && C.b == GemmFormat::kBF16;
+/// Whether products are those of gemm_amx.h. The other formats' GEMV sums as vdpbf16ps does.
+template <GemmConfig C>
+constexpr bool uses_amx() {
+#if defined(FI_CPU_AMX)
+  return !C.grid && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kF16);
+#else
+  return false;
+#endif
+}
+/// Panels multiplied at a time.
+template <GemmConfig C>
+constexpr int kPanelsAtOnce = uses_amx<C>() ? 2 : kTilePanels;
 
 /// Points `in` at B's k pairs [k, k + pairs) of panels [panel, panel + count): in place, or packed into `buffer`.
 template <GemmConfig C>
@@ -165,6 +180,12 @@ void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t
   }
 }
 
+/// Rows of A that AMX keeps in L2, a multiple of 32.
+inline int64_t rows_in_cache(int64_t k) {
+  const int64_t rows = kAmxBytesOfA / (k > 0 ? 2 * k : 1) / 32 * 32;
+  return rows < 32 ? 32 : rows;
+}
+
 /// Output of one batch from `column` on.
 inline Output output_of(const GemmParams& p, int64_t batch, int64_t column) {
   const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
@@ -186,7 +207,7 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
   const int64_t column = panel * kPanelColumns, all = ceil_div(p.k, 2);
   const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows,
              whole = !C.grid && all <= kWholePairs;
-  const int64_t block = kInPlace<C> ? p.pairs_per_block
+  const int64_t block = kInPlace<C> ? (uses_amx<C>() ? round_up(p.pairs_per_block, kAmxPairs) : p.pairs_per_block)
                         : few       ? kFewRowsPairs
                         : whole     ? (all > 0 ? all : 1)
                                     : kBlockPairs;
@@ -201,10 +222,17 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
       const int64_t pairs = all - k < block ? all - k : block;
       TileInput in{};
       find_b<C>(p, batch, panel, Panels, k, pairs, buffer, in);
+      [[maybe_unused]] const KBlock of_k{.k = k, .first = k == 0, .last = k + block >= all};
+#if defined(FI_CPU_AMX)
+      if constexpr (uses_amx<C>()) {
+        multiply_rows_amx<Panels>(a, r, r_end, of_k, in, sums, out);
+        continue;
+      }
+#endif
       if constexpr (C.grid)
         multiply_grid<C, Panels>(p, a, batch, r, r_end, panel, k, in, sums);
       else
-        multiply_rows<Panels>(a, r, r_end, {.k = k, .first = k == 0, .last = k + block >= all}, in, sums, out);
+        multiply_rows<Panels>(a, r, r_end, of_k, in, sums, out);
     }
     if constexpr (C.grid) finish_rows(out, sums, Panels * kPanelColumns, r, r_end - r);
   }
@@ -261,6 +289,14 @@ void gemv_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batc
   const auto slow = [&](int64_t k, int64_t elements, float* to) {
     TileInput in{.a = a + k, .row = 0, .pair = 2, .b = nullptr, .panel = 0, .pairs = 0};
     find_b<C>(p, batch, panel, P, k / 2, ceil_div(elements, 2), buffer, in);
+#if defined(FI_CPU_AMX)
+    if constexpr (uses_amx<C>()) {
+      const RowsOfA rest{.blocks = nullptr, .block = 0, .packed_rows = 0, .rows = a + k, .row = 0};
+      for (int i = 0; i < P; ++i, in.b += in.panel)
+        multiply_amx<1, false>(rest, 0, 1, 0, in, to + i * kPanelColumns, P * kPanelColumns, false);
+      return;
+    }
+#endif
     run_tile<1, P, false>(in, to, P * kPanelColumns, false);
   };
   const auto close = [&](int64_t begin, int64_t, const float* from) {
@@ -309,6 +345,9 @@ void gemm(const GemmParams& p, int64_t task) {
   const int64_t batch = task / (panel_tasks * row_tasks), begin = task / panel_tasks % row_tasks * p.rows_per_task;
   const int64_t end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
   int64_t panel = task % panel_tasks * p.panels_per_task;
+#if defined(FI_CPU_AMX)
+  const TileScope tiles;
+#endif
   const int64_t last = panels - panel < p.panels_per_task ? panels : panel + p.panels_per_task;
   const RowsOfA a{.blocks = static_cast<const bf16_t*>(p.a_blocks) + batch * p.a_batch_blocks,
                   .block = p.a_block,
@@ -330,13 +369,18 @@ void gemm(const GemmParams& p, int64_t task) {
     }
   }
 #endif
-  for (; panel + kTilePanels <= last; panel += kTilePanels)
-    detail::multiply_panels<C, kTilePanels>(p, a, batch, begin, end, panel);
-  for (; panel < last; ++panel) detail::multiply_panels<C, 1>(p, a, batch, begin, end, panel);
+  constexpr int kAtOnce = detail::kPanelsAtOnce<C>;
+  const int64_t rows_at_once = detail::uses_amx<C>() ? detail::rows_in_cache(p.k) : end - begin;
+  for (int64_t r = begin; r < end; r += rows_at_once) {
+    const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
+    int64_t at = panel;
+    for (; at + kAtOnce <= last; at += kAtOnce) detail::multiply_panels<C, kAtOnce>(p, a, batch, r, r_end, at);
+    for (; at < last; ++at) detail::multiply_panels<C, 1>(p, a, batch, r, r_end, at);
+  }
 }
 
 /// A: task i of a batch is rows [8 i, 8 i + 8), blocks first, then the remaining rows unpacked, with 2 * ceil(k / 2)
-/// elements each. B: task i is panel i, starting with its header line.
+/// elements each; or all unpacked (`plain_row`). B: task i is panel i, starting with its header line.
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
   constexpr int kWidth = C.rows ? kBlockRows : kPanelColumns;
@@ -349,9 +393,10 @@ void gemm_pack(const GemmPackParams& p, int64_t task) {
   };
   bf16_t* to = static_cast<bf16_t*>(p.to) + batch * p.to_batch;
   if constexpr (C.rows) {
-    to += first * 2 * pairs;
-    if (lines == kWidth) return pack.template operator()<kWidth>(first, lines, to);
-    for (int64_t i = 0; i < lines; ++i) pack.template operator()<1>(first + i, 1, to + i * 2 * pairs);
+    const int64_t row = p.plain_row ? p.plain_row : 2 * pairs;
+    to += first * row;
+    if (lines == kWidth && !p.plain_row) return pack.template operator()<kWidth>(first, lines, to);
+    for (int64_t i = 0; i < lines; ++i) pack.template operator()<1>(first + i, 1, to + i * row);
   } else {
     to += task % p.tasks_per_batch * (pairs + 1) * kPackedWidth;
     write_packed_header(to, {.columns = lines, .k = p.k, .format = GemmFormat::kBF16});

@@ -9,6 +9,7 @@
 // every second line reaches half.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
+#include "flashinfer/kernels/cpu/gemm_amx.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/packed_unpack.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
@@ -78,6 +79,29 @@ struct GemvOperands {
 };
 
 inline constexpr int64_t kTileLines = 16;  // lines of a row in a tile
+
+#if defined(FI_CPU_AMX)
+/// acc += 16 pairs of a row times P tiles, in AMX's order (gemm_amx.h); between() after each tile.
+template <int P, class Between>
+FI_VEC_INLINE void multiply_amx_row(const bf16_t* a, const char (&words)[P][1024], Vec (&acc)[P], Between between) {
+  alignas(64) float sums[P][kPanelColumns];
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) store(sums[p], acc[p]);
+  shape_gemm_tiles(1, 0);
+  asm volatile("" ::"r"(sums), "r"(words) : "memory");
+  _tile_loadd(4, a, 64);
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) {
+    _tile_loadd(0, sums[p], 64);
+    _tile_loadd(6, words[p], 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_stored(0, sums[p], 64);
+    between();
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) acc[p] = load(sums[p]);
+}
+#endif
 
 /// sums[16 P] = the row times P panels. slow(k, elements, sums) continues sums without the fast path. close(first k,
 /// end, sums of the span) is called after each span.
@@ -165,6 +189,12 @@ FI_VEC_INLINE void gemv(const GemvOperands& x, float* sums, Slow slow, Close clo
             s[p] = Packed ? _mm512_alignr_epi64(s[p], s[p], 2) : _mm512_srli_epi32(s[p], 8);
           }
         }
+#if defined(FI_CPU_AMX)
+        if constexpr (F == GemmFormat::kBF16 && !Packed) {
+          multiply_amx_row<P>(x.a + k, words, acc, [&] { ahead.issue_prefetch(16); });
+          continue;
+        }
+#endif
 #pragma GCC unroll 2
         for (int64_t w = 0; w < kBlockWords; ++w) {
           if (!Packed) ahead.issue_prefetch(P);  // 16 P for 16 words; all at once they would wait for each other
