@@ -62,13 +62,13 @@ def _machine():
         return file.read().strip(), os.getuid()
 
 
-def _agree(backend, problem, what):
+def _agree(backend, problem, what, kind=ValueError):
     """Raises on every rank if any rank has a problem (None: it has none): a rank that raised alone would leave the others waiting."""
-    problems = backend.allgather((problem, _machine()))
-    for rank, (text, machine) in enumerate(problems):
+    problems = backend.allgather((problem, kind.__name__, _machine()))
+    for rank, (text, name, machine) in enumerate(problems):
         if text is not None:
-            raise ValueError(f"{what}: rank {rank}: {text}")
-        if machine != problems[0][1]:
+            raise (RuntimeError if name == "RuntimeError" else ValueError)(f"{what}: rank {rank}: {text}" if len(problems) > 1 else text)
+        if machine != problems[0][2]:
             raise ValueError(f"{what}: rank {rank} is on another machine or of another user than rank 0: only shared memory is implemented")
 
 
@@ -89,7 +89,7 @@ class AllReduceFusionWorkspace(_Workspace):
         name = comm.bcast(uuid.uuid4().hex if own == 0 else None, 0)
         super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend)
         self.world_size, self.rank, self._comm = size, own, comm
-        self._capacity, self._rows = max_token_num * hidden_dim * dtype.itemsize, (max_token_num + size - 1) // size * hidden_dim * dtype.itemsize
+        self._capacity = max_token_num * hidden_dim * dtype.itemsize
         self._alive = True
 
     @property
@@ -103,8 +103,7 @@ class AllReduceFusionWorkspace(_Workspace):
         """Whether allreduce_fusion takes an input of that shape with this workspace."""
         if tp_size != self.world_size or num_tokens * hidden_dim * dtype.itemsize > self._capacity:
             return False
-        rows = (num_tokens + tp_size - 1) // tp_size
-        return use_oneshot is not False or (num_tokens > tp_size and rows * hidden_dim * dtype.itemsize <= self._rows)
+        return use_oneshot is not False or num_tokens > tp_size
 
     def checkpoint_prepare(self):
         """Waits for all ranks. Shared memory does not survive a checkpoint of the process; checkpoint_restore makes it anew."""
@@ -175,17 +174,20 @@ def create_allreduce_fusion_workspace(
         ValueError: options of "mnnvl-cutedsl", which needs a GPU; sizes that are missing or not possible, on any rank
     """
     given = locals()
+    problem, kind = None, ValueError
     if backend not in ("auto", "trtllm", "mnnvl", "mnnvl-cutedsl"):
-        raise RuntimeError(f"Unknown backend: {backend}")
-    if backend == "mnnvl-cutedsl":
-        raise ValueError("No suitable backend found. mnnvl-cutedsl needs a GPU of sm_100; on the CPU use backend='auto'")
-    if named := [name for name in _CUTEDSL if given[name] is not None]:
-        raise ValueError(f"Only backend='mnnvl-cutedsl' accepts: {', '.join(named)}")
-    if missing := [name for name in ("world_size", "rank", "max_token_num", "hidden_dim", "dtype") if given[name] is None]:
-        raise ValueError(f"create_allreduce_fusion_workspace: {', '.join(missing)} must be given")
+        problem, kind = f"Unknown backend: {backend}", RuntimeError
+    elif backend == "mnnvl-cutedsl":
+        problem = "No suitable backend found. mnnvl-cutedsl needs a GPU of sm_100; on the CPU use backend='auto'"
+    elif named := [name for name in _CUTEDSL if given[name] is not None]:
+        problem = f"Only backend='mnnvl-cutedsl' accepts: {', '.join(named)}"
+    elif missing := [name for name in ("world_size", "rank", "max_token_num", "hidden_dim", "dtype") if given[name] is None]:
+        problem = f"create_allreduce_fusion_workspace: {', '.join(missing)} must be given"
+    comm_backend = resolved(comm_backend, group)
+    _agree(comm_backend, problem, "create_allreduce_fusion_workspace", kind)
     if backend == "mnnvl":
         from ._mapping import Mapping
 
         mapping = Mapping(world_size=world_size, rank=rank, gpus_per_node=gpus_per_node or world_size, tp_size=world_size)
-        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=resolved(comm_backend, group))
-    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, group)
+        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend)
+    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the ranks of a group find each other: `flashinfer.comm`'s back ends for small messages between processes."""
 import inspect
+import os
 import pickle
 import sys
 
@@ -115,8 +116,27 @@ class TorchDistBackend(CommBackend):
         return TorchDistBackend(made[color], groups[color])
 
 
+class _MpirunComm:
+    """The ranks that Open MPI's mpirun started on this machine, for programs without mpi4py: they meet as a ShmBackend of the job's name."""
+
+    def __init__(self, _backend=None):
+        self._backend = _backend or ShmBackend(f"mpirun-{os.environ['PMIX_NAMESPACE']}", int(os.environ["OMPI_COMM_WORLD_RANK"]),
+                                               int(os.environ["OMPI_COMM_WORLD_SIZE"]))
+        self.Get_rank, self.Get_size = self._backend.Get_rank, self._backend.Get_size
+        self.allgather, self.bcast, self.Barrier = self._backend.allgather, self._backend.bcast, self._backend.barrier
+
+    @staticmethod
+    def is_possible():
+        sizes = [os.environ.get(f"OMPI_COMM_WORLD_{name}SIZE") for name in ("", "LOCAL_")]
+        return "PMIX_NAMESPACE" in os.environ and sizes[0] is not None and sizes[0] == sizes[1]
+
+    def Split(self, color, key):
+        return _MpirunComm(self._backend.Split(color, key))
+
+
 class MpiComm:
-    """The MPI communicator that MPIBackend uses: MPI.COMM_WORLD of mpi4py, or what `set_mpi_comm` gave."""
+    """The MPI communicator that MPIBackend uses: MPI.COMM_WORLD of mpi4py, or what `set_mpi_comm` gave. Without mpi4py, the ranks of
+    Open MPI's mpirun when all are on one machine."""
 
     _comm = None
 
@@ -127,17 +147,22 @@ class MpiComm:
     @classmethod
     def get(cls):
         if cls._comm is None:
-            from mpi4py import MPI
+            try:
+                from mpi4py import MPI
 
-            cls._comm = MPI.COMM_WORLD
+                cls._comm = MPI.COMM_WORLD
+            except ImportError:
+                if not _MpirunComm.is_possible():
+                    raise
+                cls._comm = _MpirunComm()
         return cls._comm
 
 
 class MPIBackend(CommBackend):
-    """MPI's ranks, by mpi4py.
+    """MPI's ranks, by mpi4py; without it, those that Open MPI's mpirun started on this machine.
 
     Raises:
-        ImportError: mpi4py is not installed and `MpiComm.set_mpi_comm` gave no communicator
+        ImportError: mpi4py is not installed, `MpiComm.set_mpi_comm` gave no communicator and mpirun did not start this process
     """
 
     def __init__(self, _comm=None):

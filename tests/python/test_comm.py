@@ -83,6 +83,8 @@ def check_errors(backend, rank):
         comm.create_allreduce_fusion_workspace("trtllm", RANKS, 0, TOKENS, HIDDEN, torch.float16, comm_backend=backend)
     with pytest.raises(ValueError, match="max_token_num is 0"):
         comm.create_allreduce_fusion_workspace("trtllm", RANKS, rank, 0, HIDDEN, torch.float16, comm_backend=backend)
+    with pytest.raises(RuntimeError, match="rank 1: Unknown backend: nvls"):
+        comm.create_allreduce_fusion_workspace("nvls" if rank == 1 else "auto", RANKS, rank, TOKENS, HIDDEN, torch.float16, comm_backend=backend)
     workspace = comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, TOKENS, HIDDEN, torch.bfloat16, backend)
     with pytest.raises(ValueError, match="Workspace validation failed"):
         comm.allreduce_fusion(inputs(rank).repeat(2, 1), workspace, 0)
