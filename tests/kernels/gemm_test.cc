@@ -145,10 +145,11 @@ TEST_P(GemmTest, OneOrderHoweverItIsCut) {
   }
   for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 33, 129}) {
     const std::vector<bf16_t> some(a.begin() + 2 * k, a.begin() + (2 + rows > m ? m : 2 + rows) * k);
-    for (const bool blocks : {false, true}) {
-      const auto got = multiply(some, b, rows, n, k, {.rows_per_task = 16, .blocks = blocks});
-      EXPECT_EQ(std::memcmp(got.data(), want.data() + 2 * n, got.size() * 4), 0) << rows << " rows";
-    }
+    for (const bool blocks : {false, true})
+      for (const bool packed : {false, true}) {
+        const auto got = multiply(some, b, rows, n, k, {.rows_per_task = 16, .packed = packed, .blocks = blocks});
+        EXPECT_EQ(std::memcmp(got.data(), want.data() + 2 * n, got.size() * 4), 0) << rows << " rows";
+      }
   }
 }
 
