@@ -5,28 +5,45 @@
     cmake --build build/release --target aot
     python3 tools/bench_precompiled.py
 
-A round runs `flashinfer bench` of an op twice, once with the JIT (-march=native) and once with FLASHINFER_DISABLE_JIT=1 and the precompiled
-kernels alone, the order changing from round to round. A row's speed is the median of its rounds' ratios of times; below the limit, or run by
+A round runs rows of bench/attention.txt and bench/products.txt twice, once with the JIT (-march=native) and once with FLASHINFER_DISABLE_JIT=1 and the precompiled
+kernels alone, the order changing from round to round. A row's speed is the median of its rounds' ratios of
+times, of the fastest tenth of the calls (other programs lengthen the others); below the limit, or run by
 another candidate than the JIT's, it fails. Measure on a quiet machine."""
 import argparse
-import json
+import csv
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-OPS = ("BatchPrefillWithPagedKVCacheWrapper.run", "mm_bf16", "mm_gguf")  # prefill, GEMM and GEMV, quantised weights
+# List, and the labels of its rows: prefill, GEMM and GEMV, quantised weights.
+ROWS = (("attention", r"prefill D \d+, (512|1024) tokens"), ("products", r"(1|8|128) x 14336 x 4096, .*|512 x .*, packed|512 x 4096 x 4096, .*"))
+OPS = ("BatchPrefillWithPagedKVCacheWrapper.run", "mm_bf16", "mm_gguf")
 
 
-def measure(command, op, seconds, environment):
-    """{case: (candidate, seconds)}"""
-    done = subprocess.run([command, "bench", "--op", op, "--seconds", str(seconds), "--json"], text=True, capture_output=True, env=environment)
-    if done.returncode:
-        sys.exit(f"{command} bench --op {op}: {done.stdout}{done.stderr}")
-    return {r["case"]: (r["candidate"], r["median_s"]) for r in json.loads(done.stdout)}
+def rows(ops):
+    """The options of each row, without what is measured beside it."""
+    for name, labels in ROWS:
+        for line in (ROOT / f"bench/{name}.txt").read_text().splitlines():
+            found = re.fullmatch(r'--op (\S+) --label "([^"]*)" --args ("[^"]*").*', line)
+            if found and found[1] in ops and re.fullmatch(labels, found[2]):
+                yield f'--op {found[1]} --label "{found[1]} {found[2]}" --args {found[3]}'
+
+
+def measure(command, wanted, seconds, environment):
+    """{row: (candidate, seconds)}"""
+    with tempfile.TemporaryDirectory() as folder:
+        table, listed = pathlib.Path(folder, "rows.csv"), pathlib.Path(folder, "rows.txt")
+        listed.write_text("\n".join(wanted) + "\n")
+        done = subprocess.run([command, "bench", "--testlist", listed, "--seconds", str(seconds), "--csv", table], text=True, capture_output=True, env=environment)
+        if done.returncode:
+            sys.exit(f"{command} bench: {done.stdout}{done.stderr}")
+        with open(table, newline="") as f:
+            return {r["case"]: (r["candidate"], float(r["p10_s"])) for r in csv.DictReader(f)}
 
 
 def main():
@@ -47,22 +64,21 @@ def main():
     with tempfile.TemporaryDirectory() as empty:
         sides = {"jit": kept, "precompiled": {**kept, "FLASHINFER_DISABLE_JIT": "1", "FLASHINFER_AOT_DIR": str(aot), "FLASHINFER_CPU_ISA": o.isa,
                                               "FLASHINFER_WORKSPACE_BASE": empty}}
-        for op in o.ops:
-            measure(o.build / "bin/flashinfer", op, 0, kept)  # what is missing is compiled
-            found = {}
-            for i in range(o.rounds):
-                order = list(sides) if i % 2 else list(sides)[::-1]
-                times = {side: measure(o.build / "bin/flashinfer", op, o.seconds, sides[side]) for side in order}
-                for case, (candidate, seconds) in times["jit"].items():
-                    other, ahead = times["precompiled"][case]
-                    found.setdefault(case, []).append(seconds / ahead if other == candidate else 0)
-            for case, values in found.items():
-                speed = statistics.median(values)
-                note = "  NOT PRECOMPILED" if speed == 0 else "  SLOWER" if speed < o.limit else ""
-                print(f"{op:42} {case:24} {speed:6.3f}  ({min(values):.3f} to {max(values):.3f}){note}", flush=True)
-                compared += 1
-                if speed < o.limit:
-                    slow.append(f"{op} {case}")
+        wanted, program, found = list(rows(o.ops)), o.build / "bin/flashinfer", {}
+        measure(program, wanted, 0, kept)  # what is missing is compiled
+        for i in range(o.rounds):
+            order = list(sides) if i % 2 else list(sides)[::-1]
+            times = {side: measure(program, wanted, o.seconds, sides[side]) for side in order}
+            for case, (candidate, seconds) in times["jit"].items():
+                other, ahead = times["precompiled"][case]
+                found.setdefault(case, []).append(seconds / ahead if other == candidate else 0)
+        for case, values in found.items():
+            speed = statistics.median(values)
+            note = "  NOT PRECOMPILED" if speed == 0 else "  SLOWER" if speed < o.limit else ""
+            print(f"{case:72} {speed:6.3f}  ({min(values):.3f} to {max(values):.3f}){note}", flush=True)
+            compared += 1
+            if speed < o.limit:
+                slow.append(case)
     if slow:
         sys.exit(f"{len(slow)} of {compared} rows are below {o.limit} of the JIT's speed: " + ", ".join(slow))
     print(f"{compared} rows, none below {o.limit} of the JIT's speed")
