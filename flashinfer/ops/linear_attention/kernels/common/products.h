@@ -12,8 +12,9 @@ namespace flashinfer::cpu::linear {
 enum class Sums { kChain, kParts };
 
 /// c[rows][columns] (+)= a[rows][n] b[n][columns] in parts; rows <= kMaxRows.
-inline void multiply_parts(int64_t rows, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                           int64_t ldc, int64_t n, int64_t columns, bool add) {
+__attribute__((noinline)) inline void multiply_parts(int64_t rows, const float* a, int64_t lda, const float* b,
+                                                     int64_t ldb, float* c, int64_t ldc, int64_t n, int64_t columns,
+                                                     bool add) {
   constexpr int64_t kPart = 32, kStrip = 64;
   alignas(64) float sums[attention::kMaxRows * kStrip];
   const auto cells = [](const float* p) { return reinterpret_cast<const uint32_t*>(p); };
