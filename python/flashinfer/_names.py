@@ -23,6 +23,7 @@ HOMES = {
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu fp8_qkv_qknorm_rope",
     "_kda": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper packed_kda_decode recurrent_kda recurrent_kda_decode",
+    "_kda_prepared": "prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
     "_mamba": "SSDCombined allocate_checkpointing_ssu_scratch compute_seq_chunk_cumsum replayssm_materialize ssd_combined_fwd tile_state_size",
     "_mla_dimensions": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions smaller_mla_dimensions supported_mla_layer_dimensions",
     "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant svdquant_linear tgv_gemm_sm100",
@@ -106,7 +107,7 @@ MODULES = {
         "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload b12x_fused_moe "
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits "
         "gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
-        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
+        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_kda_decode padded_seq_len prepare_bf16_kda_prefill prepare_tf32_kda_prefill recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
         "tgv_gemm_sm100 trtllm_fmha_v2_prefill",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
@@ -298,7 +299,7 @@ MODULES = {
     "kda": "RecurrentKDAPrefillWrapper recurrent_kda",
     "kda_decode": "fused_kda_decode packed_fused_kda_decode packed_kda_decode recurrent_kda=recurrent_kda_decode",
     "kda_kernels": "",
-    "kda_prefill": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints",
+    "kda_prefill": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
     "kda_prefill_cute": "",
     "kda_prefill_cute_small_bh": "",
     "kda_prefill_persistent": "",

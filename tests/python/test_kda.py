@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flashinfer import kda, kda_decode
+from flashinfer import kda, kda_decode, kda_prefill
 
 HEADS, VALUE_HEADS, WIDTH = 2, 4, 64
 
@@ -255,6 +255,68 @@ def test_errors_of_fused_steps(message, change):
     with pytest.raises(ValueError, match=message):
         kda_decode.fused_kda_decode(**args)
     assert torch.equal(args["state"], before[0]) and torch.equal(args["conv_state"], before[1])
+
+
+@pytest.mark.parametrize("in_place", (True, False))
+@pytest.mark.parametrize("prepare", (kda_prefill.prepare_bf16_kda_prefill, kda_prefill.prepare_tf32_kda_prefill))
+def test_prepared_prefill_reads_its_tensors_at_each_launch(prepare, in_place):
+    args, before, rows = tokens(1, 82), pool(4, torch.float32), torch.tensor([2, 1], dtype=torch.int32)
+    storage = dict(args, g=torch.cat([args["g"], torch.full_like(args["g"][:, :3], 9)], 1))  # g has memory for 3 more tokens
+    dt_bias, starts, states, out = torch.randn(HEADS, WIDTH), torch.tensor([0, 17, 82]), before.clone(), torch.empty_like(args["v"])
+    final = states if in_place else pool(4, torch.float32)
+    untouched, checkpoints = final.clone(), torch.full((4, VALUE_HEADS, WIDTH, WIDTH), 9.0).bfloat16()
+    call = prepare(**storage, A_log=torch.zeros(HEADS), dt_bias=dt_bias, out=out, initial_state=states, final_state=final, cu_seqlens=starts,
+                   sequence_lengths=(17, 65), state_indices=rows, state_checkpoints=checkpoints, checkpoint_cu_starts=torch.tensor([0, 1, 3]),
+                   checkpoint_every_n_tokens=64)
+    for launch in range(2):
+        call.launch()
+        for i, (first, last) in enumerate(((0, 17), (17, 82))):
+            part_args = part(args, 0, slice(first, last))
+            part_args["beta"] = part_args["beta"].double().sigmoid()
+            bias = dt_bias.repeat_interleave(VALUE_HEADS // HEADS, 0).double()
+            expected, after = recurrence(before[rows[i]], **part_args, gate=lambda g: -5 * (g + bias).sigmoid())
+            close(out[0, first:last], expected, 1e-2, 1e-2)
+            close(final[rows[i]], after[-1], 1e-4, 1e-4)
+            assert torch.equal(checkpoints[i], before[rows[i]].bfloat16())
+        close(checkpoints[2], after[63], 1e-2, 1e-2)
+        assert torch.equal(final[[0, 3]], untouched[[0, 3]]) and (checkpoints[3] == 9).all() and (in_place or torch.equal(states, before))
+        args["v"].copy_(torch.randn(args["v"].shape))
+        args["beta"].copy_(torch.randn(args["beta"].shape))
+        states.copy_(before)
+    call.close()
+    with pytest.raises(RuntimeError, match="launch was called after close"):
+        call.launch()
+
+
+def test_prepared_prefill_with_probabilities_and_without_states():
+    args, out, final = tokens(2, 20), torch.empty(2, 20, VALUE_HEADS, WIDTH).bfloat16(), pool(2, torch.float32)
+    probabilities = torch.rand(2, 20, VALUE_HEADS)
+    gates = dict(A_log=torch.zeros(HEADS), dt_bias=torch.zeros(HEADS, WIDTH), lower_bound=None)
+    kda_prefill.prepare_bf16_kda_prefill(**{**args, "beta": probabilities}, **gates, out=out, final_state=final, beta_is_logit=False).launch()
+    for i in range(2):
+        expected, after = recurrence(torch.zeros(VALUE_HEADS, WIDTH, WIDTH), **{**part(args, i), "beta": probabilities[i].bfloat16()},
+                                     gate=lambda g: -torch.nn.functional.softplus(g))
+        close(out[i], expected, 1e-2, 1e-2)
+        close(final[i], after[-1], 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, r"sequence_lengths is \[2, 2\], but cu_seqlens gives \[1, 3\]", dict(sequence_lengths=(2, 2))),
+    (ValueError, "sequence_lengths is required", dict(sequence_lengths=None)),
+    (ValueError, r"cu_seqlens is \[0, 1, 3\]", dict(cu_seqlens=torch.tensor([0, 1, 3]), sequence_lengths=(1, 2))),
+    (TypeError, "initial_state is torch.bfloat16, but must be float32", dict(initial_state=pool(2))),
+    (ValueError, "final_state has shape", dict(final_state=pool(1, torch.float32))),
+    (ValueError, "state_indices has 1 elements", dict(state_indices=torch.tensor([0]))),
+    (ValueError, "out is torch.bfloat16", dict(out=torch.empty(1, 3, VALUE_HEADS, WIDTH).bfloat16())),
+    (TypeError, "state_checkpoints is torch.float16", dict(state_checkpoints=pool(2, torch.float16), checkpoint_every_n_tokens=64)),
+    (TypeError, "beta is torch.bfloat16, but must be float32", dict(beta_is_logit=False)),
+    (TypeError, "plan_cache is int", dict(plan_cache=3)),
+])
+def test_prepared_prefill_checks_before_the_first_launch(error, message, change):
+    args = dict(tokens(1, 4), A_log=torch.zeros(HEADS), dt_bias=torch.zeros(HEADS, WIDTH), out=torch.empty(1, 4, VALUE_HEADS, WIDTH).bfloat16(),
+                cu_seqlens=torch.tensor([0, 1, 4]), sequence_lengths=(1, 3))
+    with pytest.raises(error, match=message):
+        kda_prefill.prepare_bf16_kda_prefill(**{**args, **change})
 
 
 @pytest.mark.parametrize("error, message, change", [
