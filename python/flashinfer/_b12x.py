@@ -10,6 +10,16 @@ _GATED = ("silu", "gelu_tanh", "swigluoai_uninterleave")
 _ACTIVATIONS = (*_GATED, "relu2")
 
 
+def get_b12x_activation_name(activation_type):
+    """The name that `b12x_fused_moe` takes of a `tllm_enums.ActivationType`. ValueError for one that it does not have."""
+    from .tllm_enums import ActivationType
+
+    name = {ActivationType.Swiglu: "silu", ActivationType.GegluTanh: "gelu_tanh", ActivationType.Relu2: "relu2"}.get(activation_type)
+    if name is None:
+        raise ValueError(f"Unsupported b12x activation type: {activation_type!r}")
+    return name
+
+
 def _mode(who, quant_mode, activation_precision, source_format):
     """"nvfp4" or "w4a16"."""
     if activation_precision not in ("fp4", "bf16"):

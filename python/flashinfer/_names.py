@@ -56,7 +56,7 @@ HOMES = {
     "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
     "_mapping": "Mapping",
     "_indexer": "compute_paged_mqa_logits_schedule deepgemm_fp8_paged_mqa_logits fp4_paged_mqa_logits fp8_mqa_logits fp8_paged_mqa_logits get_paged_mqa_logits_metadata",
-    "_b12x": "B12xMoEWrapper b12x_fused_moe prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
+    "_b12x": "B12xMoEWrapper b12x_fused_moe get_b12x_activation_name prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
     "_chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
     "_fmha_v2": "trtllm_fmha_v2_prefill",
@@ -81,6 +81,10 @@ HOMES = {
 REASONS = (
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
     ("@comm", "docs/comm.md says what there is of communication; torch.distributed has the rest"),
+    ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CudnnFrost* CuTile* SM12x* PrimsTs* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
+     "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "
+     "prepare_group_gemm* prepare_batch_deepgemm* prepare_cudnn_batch* @mega_moe_v3", "this is for one model or one GPU generation; the ops take any sizes"),
+    ("*_da_*", "it is a work list of GPU kernels that serve several layers at once"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
@@ -103,19 +107,26 @@ REASONS = (
 
 MODULES = {
     "":
-        "B12xMoEWrapper KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
-        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload b12x_fused_moe "
-        "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits "
-        "gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
-        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_kda_decode padded_seq_len prepare_bf16_kda_prefill prepare_tf32_kda_prefill recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
-        "tgv_gemm_sm100 trtllm_fmha_v2_prefill",
+        "B12xMoEWrapper CakeFmhaRequestOrderedDecodePlan CakeRMSNormFunction KDAPrefillPlanCache MeasurementPolicy MiniMaxH3Mxfp8PreAttention "
+        "MiniMaxH3Nvfp4PreAttention MiniMaxH3QkvQuantizePack NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
+        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload b12x_fused_moe cake_batch_context_with_kv_cache "
+        "cake_batch_decode_with_kv_cache cake_fmha_manifest cake_rmsnorm cake_rmsnorm_train_backward cake_rmsnorm_train_backward_workspace_bytes "
+        "cake_rmsnorm_train_forward cake_top_k_top_p_sampling_from_probs compute_paged_mqa_logits_schedule cudnn_frost_grouped_gemm1_swiglu "
+        "cudnn_frost_grouped_gemm1_swiglu_workspace_size fp4_paged_mqa_logits fp8_paged_mqa_logits gdn_fused_decode_step_supported "
+        "get_dcp_spec_counter_bytes get_dcp_spec_workspace_size_bytes is_gated_activation kda_prefill_supports_fp32_checkpoints "
+        "launch_sm110_gqa_decode_prepared min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv "
+        "packed_kda_decode padded_seq_len plan_cake_fmha_request_ordered_paged_decode precompile_paged_mqa_logits "
+        "prepare_balanced_batch_decode_with_kv_cache prepare_bf16_kda_prefill prepare_sm110_gqa_decode prepare_tf32_kda_prefill recurrent_kda "
+        "resolve_nvfp4_4over6 sm110_gqa_decode svdquant_linear tgv_gemm_sm100 trtllm_fmha_v2_prefill",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
-    "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
+    "attn_scores":
+        "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len precompile_paged_mqa_logits",
     "attn_scores.attn_scores":
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
     "autotuner": "",
-    "autotuner.autotuner": "",
+    "autotuner.autotuner":
+        "ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile StaticDim TunableRunner TuningConfig",
     "autotuner.initializers": "",
     "cake_concat_mla_kv_quant_fp8": "",
     "cake_dcp": "",
@@ -125,7 +136,8 @@ MODULES = {
     "cake_fused_qk_rope_fp8_append": "",
     "cake_kda_tf32_runtime": "",
     "cake_minimax_h3": "",
-    "cake_rmsnorm_train": "",
+    "cake_rmsnorm_train":
+        "CakeRMSNormFunction cake_rmsnorm",
     "cake_sampling": "",
     "cake_vsa": "",
     "cake_vsa_sm90": "",
@@ -168,10 +180,12 @@ MODULES = {
     "cudnn":
         "cudnn_batch_decode_with_kv_cache cudnn_batch_prefill_with_kv_cache cudnn_chunk_gated_delta_product "
         "cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
-    "cudnn.decode": "CUDNN_AVAILABLE cudnn_batch_decode_with_kv_cache",
+    "cudnn.decode":
+        "CUDNN_AVAILABLE cudnn_batch_decode_with_kv_cache prepare_cudnn_batch_decode",
     "cudnn.linear_attention":
         "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
-    "cudnn.prefill": "CUDNN_AVAILABLE cudnn_batch_prefill_with_kv_cache",
+    "cudnn.prefill":
+        "CUDNN_AVAILABLE cudnn_batch_prefill_with_kv_cache prepare_cudnn_batch_prefill",
     "cudnn.utils": "",
     "cute_dsl":
         "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper "
@@ -191,13 +205,23 @@ MODULES = {
         "convert_sf_from_mma_layout convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
         "is_cute_dsl_arch_supported is_cute_dsl_available",
     "cutile": "is_cuda_tile_available",
-    "decode": "get_seq_lens trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
+    "decode":
+        "get_seq_lens launch_sm110_gqa_decode_prepared prepare_balanced_batch_decode_with_kv_cache prepare_sm110_gqa_decode sm110_gqa_decode "
+        "trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
     "deep_gemm": "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked",
-    "deepseek_v41": "",
+    "deepseek_v41":
+        "deepseek_v41_decode deepseek_v41_quantize_cache deepseek_v41_window_decode",
     "dense_mqa": "fp8_mqa_logits prepare_dense_mqa_logits",
     "diffusion_ops":
-        "fused_dit_gate_residual_layernorm_gamma_beta fused_dit_gate_residual_layernorm_scale_shift "
-        "fused_dit_residual_layernorm_scale_shift fused_qk_rmsnorm_rope",
+        "MiniMaxH3PreAttentionOutput PreparedMiniMaxH3QkvQuantizePack fused_dit_gate_residual_layernorm_gamma_beta "
+        "fused_dit_gate_residual_layernorm_scale_shift fused_dit_residual_layernorm_scale_shift fused_qk_rmsnorm_rope minimax_h3_bf16_pre_attention "
+        "minimax_h3_dense_attention minimax_h3_fc1_swiglu minimax_h3_fc1_swiglu_fp8 minimax_h3_fc1_swiglu_mxfp8 minimax_h3_fc1_swiglu_nvfp4 "
+        "minimax_h3_fp8_out_proj minimax_h3_fp8_pre_attention minimax_h3_nvfp4_out_proj minimax_h3_nvfp4_pre_attention minimax_h3_out_proj "
+        "minimax_h3_out_proj_mxfp8 minimax_h3_out_proj_nvfp4 minimax_h3_out_proj_reference minimax_h3_qkv_quantize_pack "
+        "minimax_h3_sm120_varlen_attention_fp8 minimax_h3_sm120_varlen_attention_nvfp4 minimax_h3_sm120_varlen_attention_nvfp4_nodelta "
+        "prepare_minimax_h3_fc1_weight_fp8 prepare_minimax_h3_fc1_weight_mxfp8 prepare_minimax_h3_fc1_weight_nvfp4 prepare_minimax_h3_o_weight_mxfp8 "
+        "prepare_minimax_h3_o_weight_nvfp4 prepare_minimax_h3_qkv_quantize_pack quantize_minimax_h3_o_weight_fp8 quantize_minimax_h3_o_weight_nvfp4 "
+        "quantize_minimax_h3_qkv_weight_fp8 quantize_minimax_h3_qkv_weight_nvfp4",
     "dsa_indexer": "dsa_indexer_topk dsa_indexer_topk_workspace_size",
     "dsa_sparse_attention": "dsa_sparse_attention dsa_sparse_attention_varlen",
     "dsv3_ops": "concat_mla_k fused_topk_deepseek mm_M1_16_K7168_N128 mm_M1_16_K7168_N256",
@@ -205,34 +229,47 @@ MODULES = {
     "fp4_gemm": "prepare_fp4_gemm",
     "fp4_k_grouped_gemm": "prepare_fp4_k_grouped_gemm",
     "fp4_quantization":
-        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
-        "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
-        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
-        "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
+        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize gen_fp4_quantization_module mxfp4_dequantize "
+        "mxfp4_dequantize_host mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
+        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a shuffle_matrix_sf_a "
+        "silu_and_mul_nvfp4_quantize",
     "fp8_batched_gemm": "prepare_fp8_batched_gemm",
     "fp8_fp4_gemm": "prepare_fp8_fp4_gemm",
     "fp8_quantization": "mxfp8_dequantize_host mxfp8_quantize",
     "fused_moe":
-        "ActivationConfig B12xMoEWrapper B12xNvfp4Config B12xNvfp4Runner B12xW4A16Config B12xW4A16Runner BackendOptions "
-        "CuteDslConfig CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassFp8BlockConfig "
-        "CutlassFp8BlockRunner CutlassFp8PerTensorConfig CutlassFp8PerTensorRunner CutlassMxfp8Config CutlassMxfp8Mxfp4Config "
-        "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Config CutlassNvfp4Runner CutlassW4A16Config CutlassW4A16Runner "
-        "CutlassW4A8Config CutlassW4A8Runner ExecutionConfig ExpertConfig GeGLU GELU GeGLUTanh Identity MoEActivationPack MoEConfig "
-        "MoEFinalizeConfig MoELayer MoEWeightPack NVFP44Over6Config NVFP44Over6ErrMode QuantConfig QuantFormat "
-        "ReLU ReLU2 RoutingConfig RoutingInputMode RoutingMethodType SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config "
-        "TrtllmBf16RoutedRunner TrtllmFp4Config TrtllmFp4RoutedRunner TrtllmFp8BlockConfig TrtllmFp8BlockRunner "
-        "TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata TrtllmMoERoutingMetadataSlot "
-        "TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad bgmv_moe_expand bgmv_moe_gemm1_lora_delta "
-        "bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe "
-        "interleave_for_tma_wgmma_up interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm "
-        "mono_moe prepare_bgmv_moe trtllm_moe_allocate_routing_metadata trtllm_moe_allocate_routing_metadata_multi_tile",
+        "ActivationConfig AlphaMoERoutePlan AlphaMoeNvfp4DeferredOutput B12xMoEWrapper B12xNvfp4Config B12xNvfp4Runner B12xW4A16Config B12xW4A16Runner "
+        "BGMVMoEBlackwellPlan BGMVMoECakePlan BGMVMoEPortablePlan BackendOptions CakeWarpDecodeConfig CakeWarpDecodeRunner CuTileBf16Config "
+        "CuTileBf16Runner CuTileFp8PerTensorBf16Config CuTileFp8PerTensorBf16Runner CuTileFp8PerTensorConfig CuTileFp8PerTensorRunner "
+        "CuTileMxfp4Bf16Config CuTileMxfp4Bf16Runner CuTileMxfp4Config CuTileMxfp4Mxfp8Config CuTileMxfp4Mxfp8Runner CuTileMxfp4Runner "
+        "CuTileMxfp8Bf16Config CuTileMxfp8Bf16Runner CuTileMxfp8Config CuTileMxfp8Runner CuTileNvfp4Bf16Config CuTileNvfp4Bf16Runner CuTileNvfp4Config "
+        "CuTileNvfp4Runner CudnnFrostBf16Config CudnnFrostMxfp8Config CudnnFrostMxfp8Mxfp4Config CudnnFrostNvfp4Config CuteDslConfig "
+        "CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassFp8BlockConfig CutlassFp8BlockRunner CutlassFp8PerTensorConfig "
+        "CutlassFp8PerTensorRunner CutlassHummingConfig CutlassHummingRunner CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassMxfp8Mxfp4Runner "
+        "CutlassMxfp8Runner CutlassNvfp4Config CutlassNvfp4Runner CutlassW4A16Config CutlassW4A16Runner CutlassW4A8Config CutlassW4A8Runner "
+        "ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig MoEFinalizeConfig MoELayer MoEWeightPack "
+        "NVFP44Over6Config NVFP44Over6ErrMode PrimsTsConfig PrimsTsRunner QuantConfig QuantFormat ReLU ReLU2 RoutingConfig RoutingInputMode "
+        "RoutingMethodType SM12xFp8Config SM12xFp8Runner SM12xMxfp8Mxfp4Config SM12xMxfp8Mxfp4Runner SM12xNvfp4Bf16Config SM12xNvfp4Bf16Runner "
+        "SM12xNvfp4Config SM12xNvfp4Runner SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config TrtllmBf16RoutedRunner TrtllmFp4Config TrtllmFp4RoutedRunner "
+        "TrtllmFp8BlockConfig TrtllmFp8BlockRunner TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata "
+        "TrtllmMoERoutingMetadataSlot TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad allocate_alphamoe_route_plan "
+        "allocate_kimi_k3_route_plan alphamoe_fp8_block_scale_aligned_moe alphamoe_fused_router alphamoe_interleave_gated_weights "
+        "alphamoe_nvfp4_aligned_moe alphamoe_nvfp4_finalize_deferred alphamoe_nvfp4_routed_moe alphamoe_nvfp4_routed_moe_deferred bgmv_moe_expand "
+        "bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink cudnn_frost_grouped_gemm1_swiglu "
+        "cudnn_frost_grouped_gemm1_swiglu_workspace_size fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe interleave_for_tma_wgmma_up "
+        "interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm kimi_k3_fused_router mono_moe prepare_bgmv_moe "
+        "prepare_kimi_k3_fused_router prepare_nvfp4_w1_data prepare_nvfp4_w1_gate_up_data prepare_nvfp4_w1_gate_up_scales prepare_nvfp4_w1_scales "
+        "prepare_nvfp4_w2_data prepare_nvfp4_w2_data_k256 prepare_nvfp4_w2_scales prepare_nvfp4_w2_scales_k256 "
+        "preprocess_moe_weights_for_sm90_mixed_gemm_humming trtllm_moe_acquire_da_graph_leases trtllm_moe_allocate_routing_metadata "
+        "trtllm_moe_allocate_routing_metadata_multi_tile trtllm_moe_da_diagnostics trtllm_moe_release_da_resources",
     "fused_moe.api":
-        "ActivationConfig ActivationType B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config "
-        "CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config "
-        "CutlassW4A16Config CutlassW4A8Config ExecutionConfig ExpertConfig GeGLU GELU GeGLUTanh Identity MoEActivationPack MoEConfig "
-        "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig RoutingInputMode SiLU "
-        "SiTU SwiGLU SwiGLUStep TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig "
-        "TrtllmMxInt4Config",
+        "ActivationConfig ActivationType B12xNvfp4Config B12xW4A16Config BackendOptions CakeWarpDecodeConfig CuTileBf16Config "
+        "CuTileFp8PerTensorBf16Config CuTileFp8PerTensorConfig CuTileMxfp4Bf16Config CuTileMxfp4Config CuTileMxfp4Mxfp8Config CuTileMxfp8Bf16Config "
+        "CuTileMxfp8Config CuTileNvfp4Bf16Config CuTileNvfp4Config CudnnFrostBf16Config CudnnFrostMxfp8Config CudnnFrostMxfp8Mxfp4Config "
+        "CudnnFrostNvfp4Config CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassHummingConfig CutlassMxfp8Config "
+        "CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config CutlassW4A8Config ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity "
+        "MoEActivationPack MoEConfig MoEFinalizeConfig MoEWeightPack PrimsTsConfig QuantConfig QuantFormat ReLU ReLU2 RoutingConfig RoutingInputMode "
+        "SM12xFp8Config SM12xMxfp8Mxfp4Config SM12xNvfp4Bf16Config SM12xNvfp4Config SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config TrtllmFp4Config "
+        "TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config",
     "fused_moe.bgmv_moe": "bgmv_moe bgmv_moe_expand bgmv_moe_shrink fill_w_ptr has_bgmv_moe prepare_bgmv_moe",
     "fused_moe.core":
         "_maybe_get_cached_w3_w1_permute_indices RoutingMethodType ActivationType Fp8QuantizationType MoEInputs MoeRunnerInputs "
@@ -254,21 +291,24 @@ MODULES = {
     "fused_moe.moe_lora_delta": "bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta",
     "fused_moe.monomoe": "alloc_scratchpad get_scratchpad_size_bytes has_monomoe interleave_for_tma_wgmma_up mono_moe",
     "fused_moe.prepare":
-        "interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm prepare_b12x_nvfp4_weights "
-        "prepare_b12x_w4a16_weights prepare_cute_dsl_weights prepare_cutlass_bf16_weights prepare_cutlass_fp8_block_weights "
-        "prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_mxfp8_activations prepare_cutlass_mxfp8_mxfp4_weights "
-        "prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights prepare_cutlass_w4a8_weights "
-        "prepare_trtllm_bf16_weights prepare_trtllm_fp4_activations prepare_trtllm_fp4_weights "
-        "prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
-        "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
+        "interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights "
+        "prepare_cute_dsl_weights prepare_cutile_bf16_weights prepare_cutile_fp8_weights prepare_cutile_mxfp4_weights prepare_cutile_nvfp4_weights "
+        "prepare_cutlass_bf16_weights prepare_cutlass_fp8_block_weights prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_humming_weights "
+        "prepare_cutlass_mxfp8_activations prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights "
+        "prepare_cutlass_w4a16_weights prepare_cutlass_w4a8_weights prepare_trtllm_bf16_weights prepare_trtllm_fp4_activations "
+        "prepare_trtllm_fp4_weights prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
+        "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights preprocess_moe_weights_for_sm90_mixed_gemm_humming",
     "fused_moe.runners":
-        "B12xNvfp4Runner B12xW4A16Runner CuteDslRunner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner "
-        "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner CutlassW4A16Runner CutlassW4A8Runner MoERunner "
-        "TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
+        "B12xNvfp4Runner B12xW4A16Runner CakeWarpDecodeRunner CuTileBf16Runner CuTileFp8PerTensorBf16Runner CuTileFp8PerTensorRunner "
+        "CuTileMxfp4Bf16Runner CuTileMxfp4Mxfp8Runner CuTileMxfp4Runner CuTileMxfp8Bf16Runner CuTileMxfp8Runner CuTileNvfp4Bf16Runner "
+        "CuTileNvfp4Runner CuteDslRunner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassHummingRunner "
+        "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner CutlassW4A16Runner CutlassW4A8Runner MoERunner PrimsTsRunner SM12xFp8Runner "
+        "SM12xMxfp8Mxfp4Runner SM12xNvfp4Bf16Runner SM12xNvfp4Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner "
+        "TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "fused_moe.trtllm_gen_routing": "TrtllmGenRoutingResult trtllm_gen_routing",
     "fused_moe.utils":
-        "get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket "
-        "map_to_hybrid_bucket_uncapped next_positive_power_of_2",
+        "get_b12x_activation_name get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids "
+        "map_to_hybrid_bucket map_to_hybrid_bucket_uncapped next_positive_power_of_2",
     "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
     "gdn2_prefill": "chunk_gated_delta_rule2",
     "gdn_decode":
@@ -277,8 +317,12 @@ MODULES = {
     "gdn_prefill": "chunk_gated_delta_rule",
     "gdp_prefill": "chunk_gated_delta_product",
     "gemm":
-        "create_scale_factor_tensor fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
-        "fp8_qkv_qknorm_rope is_cuda_tile_available mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear tgv_gemm_sm100",
+        "PreparedBatchDeepGemmFp8NtGroupwise PreparedGroupGemmFp8NtGroupwiseContiguous PreparedGroupGemmFp8NtGroupwiseContiguousSiluQuant "
+        "allocate_kimi_k3_fp8_projection_workspace create_scale_factor_tensor fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear "
+        "fp8_linear_swiglu fp8_qkv_qknorm_rope is_cuda_tile_available kimi_k3_fp8_projection kimi_k3_fp8_projection_launcher mm_nvfp4_svdquant "
+        "nvfp4_quantize_smooth prepare_batch_deepgemm_fp8_nt_groupwise prepare_group_gemm_fp8_nt_groupwise_contiguous "
+        "prepare_group_gemm_fp8_nt_groupwise_contiguous_silu_quant prepare_kimi_k3_fp8_projection prepare_kimi_k3_fp8_projection_weights "
+        "svdquant_linear tgv_gemm_sm100",
     "gemm.gemm_base":
         "CUDNN_AVAILABLE CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError SegmentGEMMWrapper "
         "batch_deepgemm_fp8_nt_groupwise bmm_bf16 bmm_fp8 bmm_mxfp8 fp8_blockscale_gemm_sm90 gemm_alpha_beta "
@@ -299,16 +343,21 @@ MODULES = {
     "kda": "RecurrentKDAPrefillWrapper recurrent_kda",
     "kda_decode": "fused_kda_decode packed_fused_kda_decode packed_kda_decode recurrent_kda=recurrent_kda_decode",
     "kda_kernels": "",
-    "kda_prefill": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
+    "kda_prefill":
+        "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
     "kda_prefill_cute": "",
     "kda_prefill_cute_small_bh": "",
     "kda_prefill_persistent": "",
     "kda_prefill_ptx": "",
     "kda_prefill_tirx": "",
-    "kimi_k3_attn_res": "",
-    "kimi_k3_latent_moe": "",
-    "kimi_k3_tp12_tail": "",
-    "kimi_k3_vision": "",
+    "kimi_k3_attn_res":
+        "kimi_k3_attn_res prepare_kimi_k3_attn_res",
+    "kimi_k3_latent_moe":
+        "kimi_k3_latent_moe_front kimi_k3_latent_moe_tail prepare_kimi_k3_latent_moe_front prepare_kimi_k3_latent_moe_tail",
+    "kimi_k3_tp12_tail":
+        "create_kimi_k3_tp12_tail_workspace kimi_k3_tp12_tail prepare_kimi_k3_tp12_tail",
+    "kimi_k3_vision":
+        "kimi_k3_vision_tower prepare_kimi_k3_vision_tower",
     "locality_domain": "",
     "logits_processor": "Compiler",
     "logits_processor.compiler": "Compiler compile_pipeline get_default_fusion_rules get_default_validity_checks",
@@ -331,7 +380,8 @@ MODULES = {
     "mamba.selective_state_update": "selective_state_update",
     "mega_gate": "prepare_mega_gate",
     "mega_mhc": "prepare_mega_mhc",
-    "mega_moe_v3": "",
+    "mega_moe_v3":
+        "V3Plan bind_prepared prepare_grouped_fused prepare_grouped_l1 prepare_grouped_l2 prepare_pipeline",
     "mhc": "",
     "mla":
         "MLAHeadDimensions MLALayerDimensions batch_decode_sparse_mla_dsv4 convert_compressed_page_aligned_sparse_indices_to_hca_metadata "
@@ -342,19 +392,30 @@ MODULES = {
         "xqa_batch_decode_with_kv_cache_mla",
     "mla_kv_pack": "concat_mla_kv_quant_fp8",
     "moe_ep":
-        "AlgoKnob BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout "
-        "Fleet FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
-        "FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize FleetAlgoKnobTopologyCapacity FleetParams FusedMoeKernelConfig "
-        "Handle HandleAlgoKnobNumReceivedTokens HandleAlgoKnobSplitOperation HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream "
-        "HandleParams IdentityConfig MegaConfig MoEEpArchError MoEEpCommParams MoEEpCommunication MoEEpConfigError "
-        "MoEEpDispatchResult MoEEpFaultToleranceUnsupportedError MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace "
-        "MoEEpNotBuiltError MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError "
-        "NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig "
-        "NcclEpConfig NvepConfig PrequantizedMoEWeights QuantType SplitConfig SplitKernelContext UnquantizedMoEWeights "
-        "available_backends available_communication_backends bootstrap_comm_group bootstrap_ep_rank_world "
-        "bootstrap_ep_world_size bootstrap_moe_ep_runtime create_communication create_fleet dummy_moe_weights "
-        "finalize_moe_ep_runtime have_nccl_ep have_nixl_ep kernel_requires_weights register_communication register_fleet "
-        "run_split_kernel supports_fault_tolerance",
+        "AlgoKnob Bf16CutedslMegaMoeConfig BootstrapConfig CakeAlltoAll CakeAlltoAllConfig CakeMxfp8MegaMoeEp16 CakeMxfp8MegaMoeEp16Weights "
+        "CombineInputParams CombineOutput DeepGemmMegaMoeConfig DispatchInputParams DispatchOutput EpAlgorithm EpLayout Fleet FleetAlgoKnobAllocator "
+        "FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize "
+        "FleetAlgoKnobTopologyCapacity FleetParams FusedMoeKernelConfig Handle HandleAlgoKnobNumReceivedTokens HandleAlgoKnobSplitOperation "
+        "HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream HandleParams IdentityConfig MegaConfig MoEEpArchError MoEEpCommParams MoEEpCommunication "
+        "MoEEpConfigError MoEEpDispatchResult MoEEpFaultToleranceUnsupportedError MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace MoEEpNotBuiltError "
+        "MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError MoEWeightPack Mxfp8CutedslMegaMoeConfig "
+        "NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig NcclEpConfig NvepConfig "
+        "Nvfp4CutedslMegaMoeConfig PrequantizedMoEWeights QuantType Sm100_Bf16_Bf16_Bf16_Cutedsl_MegaMoeConfig "
+        "Sm100_Bf16_Bf16_Bf16_RankMajorCuda_MegaMoeConfig Sm100_Bf16_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm100_Bf16_Nvfp4_Bf16_Cutedsl_MegaMoeConfig "
+        "Sm100_Fp8_Fp4_Bf16_Deepgemm_MegaMoeConfig Sm100_Mxfp8_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm100_Nvfp4_Nvfp4_Bf16_Cutedsl_MegaMoeConfig "
+        "Sm107_Mxfp8_Mxfp4_Bf16_Cutedsl_MegaMoeConfig Sm107_Mxfp8_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm107_Nvfp4_Nvfp4_Bf16_Cutedsl_MegaMoeConfig "
+        "Sm120_Mxfp4_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm120_Mxfp8_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm90PullFp8MegaMoeConfig Sm90PushFp8MegaMoeConfig "
+        "Sm90_Bf16_Bf16_Bf16_PushCake_MegaMoeConfig Sm90_Fp8_Fp8_Bf16_PullCutedsl_MegaMoeConfig Sm90_Fp8_Fp8_Bf16_PushCuda_MegaMoeConfig SplitConfig "
+        "SplitKernelContext UnquantizedMoEWeights available_backends available_communication_backends bootstrap_comm_group bootstrap_ep_rank_world "
+        "bootstrap_ep_world_size bootstrap_moe_ep_runtime create_communication create_fleet dummy_moe_weights ensure_bootstrap_dist_validated "
+        "ensure_moe_ep_cuda_device finalize_moe_ep_runtime have_nccl_ep have_nixl_ep kernel_requires_weights preprocess_bf16_cutedsl_mega_weights "
+        "preprocess_bf16_nvfp4_cutedsl_mega_weights preprocess_bf16_rank_major_cuda_mega_weights preprocess_cake_mxfp8_megamoe_ep16_weights "
+        "preprocess_mega_weights preprocess_mxfp8_cutedsl_mega_weights preprocess_nvfp4_cutedsl_mega_weights preprocess_sm107_mxfp4_mega_weights "
+        "preprocess_sm107_mxfp8_mega_weights preprocess_sm107_nvfp4_mega_weights preprocess_sm120_mxfp4_mxfp8_cutedsl_mega_weights "
+        "preprocess_sm120_mxfp8_cutedsl_mega_weights preprocess_sm90_pull_fp8_mega_weights preprocess_sm90_push_cake_bf16_mega_weights "
+        "preprocess_sm90_push_fp8_mega_weights register_communication register_fleet run_split_kernel supports_fault_tolerance "
+        "validate_arch_for_backend validate_bootstrap_process_group_ready validate_bootstrap_world_size validate_fleet_params validate_fleet_weights "
+        "validate_mega_arch validate_mega_fleet_params validate_mega_forward_inputs validate_split_forward_inputs",
     "moe_ep.algo_knobs":
         "AlgoKnob FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
         "FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize FleetAlgoKnobTopologyCapacity HandleAlgoKnobNumReceivedTokens "
@@ -389,11 +450,13 @@ MODULES = {
     "parallel_attention.parallel_attention": "ParallelAttention",
     "parallel_attention.parallel_config": "UnevenCPConfig VarlenCPConfig",
     "parallel_attention.parallel_wrapper": "",
-    "parallel_attention.utils": "",
+    "parallel_attention.utils":
+        "get_parallel_groups ring_varlen_config split_varlen_input ulysses_varlen_config uneven_cp_config",
     "pod": "get_seq_lens packbits",
     "prefill":
-        "fmha_v2_prefill_sm120 fmha_varlen_plan get_customize_batch_prefill_module get_seq_lens make_hashable_cache packbits "
-        "segment_packbits trtllm_fmha_v2_prefill trtllm_prefill_with_kv_cache_mla trtllm_sage_attention_quantize",
+        "fmha_v2_prefill_sm120 fmha_varlen_plan get_customize_batch_prefill_module get_seq_lens make_hashable_cache minimax_h3_varlen_attention "
+        "minimax_h3_varlen_nvfp4_attention packbits prepare_nvfp4_attention segment_packbits trtllm_fmha_v2_prefill trtllm_prefill_with_kv_cache_mla "
+        "trtllm_sage_attention_quantize",
     "prims_ts":
         "configure_cute_dsl_cache_dir fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
         "fp8_qkv_qknorm_rope",
@@ -402,10 +465,10 @@ MODULES = {
         "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
         "resolve_nvfp4_4over6",
     "quantization.fp4_quantization":
-        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
-        "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
-        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
-        "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
+        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize gen_fp4_quantization_module mxfp4_dequantize "
+        "mxfp4_dequantize_host mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
+        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a shuffle_matrix_sf_a "
+        "silu_and_mul_nvfp4_quantize",
     "quantization.fp8_quantization": "mxfp8_dequantize_host mxfp8_grouped_quantize mxfp8_quantize per_token_group_quant_8bit",
     "quantization.nvfp4_quantization_utils":
         "NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config make_nvfp4_global_scale nvfp4_4over6_code nvfp4_4over6_from_code "

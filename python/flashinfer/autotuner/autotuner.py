@@ -17,10 +17,13 @@ import sys
 import threading
 import time
 
+from .._modules import names_of
 from ._config import AutoTunerStatistics, ProfilingCacheKey, round_to_nearest_bucket
 from ._files import (_CACHE_GENERATION_KEY, _METADATA_KEY, _NAMESPACED_RECORDS_KEY, _classify_metadata_mismatches, _collect_metadata,
                      _json_to_tactic, _tactic_to_json, write_json)
 from ._profiles import Context, Profiles
+
+__getattr__ = names_of(__name__)  # of the package's other files
 
 logger = logging.getLogger("flashinfer.autotuner")
 _RESERVED = (_METADATA_KEY, _NAMESPACED_RECORDS_KEY, _CACHE_GENERATION_KEY)
