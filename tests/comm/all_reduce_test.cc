@@ -427,7 +427,7 @@ TEST(AllReduce, BadArgumentsNameTheArgument) {
   };
   EXPECT_HAS(error({.input = more}), "Workspace validation failed: input is");
   EXPECT_HAS(error({.input = x, .pattern = 13}), "pattern is 13, but must be in [0, 12]");
-  EXPECT_HAS(error({.input = x, .pattern = 7}), "NotImplementedError: allreduce_fusion: pattern 7");
+  EXPECT_HAS(error({.input = x, .pattern = 7}), "residual_in is required for pattern 7");
   EXPECT_HAS(error({.input = x, .pattern = 1}), "residual_in is required for pattern 1");
   EXPECT_HAS(error({.input = x, .pattern = 1, .residual_in = x}), "rms_gamma is required for pattern 1");
   EXPECT_HAS(error({.input = x, .pattern = 1, .residual_in = x, .rms_gamma = half}), "rms_gamma.dtype is float16");

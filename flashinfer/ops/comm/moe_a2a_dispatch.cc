@@ -156,9 +156,9 @@ void launch(const A& a) {
                 static_cast<size_t>(4 * h.eplb_experts));
     h.bytes_sent += 4 * h.eplb_experts;
   }
+  m.peers.meet(signature_of(a, h, active), active);
   h.tokens = tokens(a), h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
   h.combine_offset = offsets.end, h.dispatched = 1;
-  m.peers.meet(signature_of(a, h, active), active);
 }
 void fill_group(A& a) { a.group = group_of(a.workspace); }
 

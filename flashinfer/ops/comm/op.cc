@@ -6,6 +6,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/comm/kernels/params.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
+#include "flashinfer/ops/comm/moe_reduction.h"
 #include "flashinfer/ops/comm/shared_sum.h"
 #include "flashinfer/ops/comm/workspace.h"
 
@@ -30,24 +31,34 @@ AllReduceQuant quant_of(const A& a) {
     case P::kArResidualRmsNormOutPerTokenGroupFp8PackedQuant: return AllReduceQuant::kGroupFp8;
     case P::kArResidualRmsNormDynamicFp8Quant:
     case P::kArResidualRmsNormOutDynamicFp8Quant: return AllReduceQuant::kDynamicFp8;
+    case P::kMoeReductionArResidualRmsNorm:
+    case P::kMoeFinalizeArResidualRmsNorm: return a.quant_out ? AllReduceQuant::kNvfp4 : AllReduceQuant::kNone;
     default: return AllReduceQuant::kNone;
   }
 }
-bool has_norm(const A& a) { return a.pattern != 0; }
+/// Pattern 6 computes the results that it is given memory for, or the normalised rows.
+bool wants_only_sum(const A& a) {
+  return is_moe_reduction(a) && a.output && !a.norm_out && !a.quant_out && !a.residual_out;
+}
+bool has_norm(const A& a) { return a.pattern != 0 && !wants_only_sum(a); }
 bool returns_sum(const A& a) { return !has_norm(a); }
 bool quantises(const A& a) { return quant_of(a) != AllReduceQuant::kNone; }
 bool is_fp4(const A& a) { return quant_of(a) == AllReduceQuant::kNvfp4; }
 /// Patterns whose name has "Out", and the one without quantisation.
 bool returns_norm(const A& a) {
-  return a.pattern == 1 || a.pattern == 4 || a.pattern == 5 || a.pattern == 9 || a.pattern == 11;
+  if (is_moe_reduction(a)) return a.norm_out || (!a.quant_out && !a.residual_out && !a.output);
+  return a.pattern == 1 || a.pattern == 4 || a.pattern == 5 || a.pattern == 7 || a.pattern == 9 || a.pattern == 11;
 }
 bool returns_codes(const A& a) { return quantises(a) && !returns_norm(a); }
+bool returns_residual(const A& a) { return is_moe_reduction(a) && a.residual_out && !a.norm_out && !a.quant_out; }
 /// Results that the function does not return: written where the caller gives memory for them.
 bool is_never_made(const A&) { return false; }
 
 // ---- shapes ----
-int64_t tokens(const A& a) { return a.input.size(0); }
+/// Pattern 7's input has rows of experts.
+int64_t tokens(const A& a) { return is_moe_finalize(a) && a.residual_in ? a.residual_in->size(0) : a.input.size(0); }
 int64_t hidden(const A& a) { return a.input.size(1); }
+Shape rows_shape(const A& a) { return {2, {tokens(a), hidden(a)}}; }
 SfLayout layout_of(const A& a) { return static_cast<SfLayout>(a.layout_code.value_or(0)); }
 Shape codes_shape(const A& a) { return {2, {tokens(a), is_fp4(a) ? hidden(a) / 2 : hidden(a)}}; }
 DType codes_dtype(const A& a) {
@@ -61,23 +72,18 @@ int64_t scale_words(const A& a) { return ceil_div(hidden(a) / *a.block_quant_gro
 void check_given(bool given, const char* name, const A& a) {
   FI_CHECK(given, ValueError, name, " is required for pattern ", a.pattern, ", but is None");
 }
-void check_absent(bool given, const char* name, const char* why) {
-  FI_CHECK(!given, ValueError, name, " is given, but ", why);
+void check_rows(const std::optional<TensorView>& t, const char* name, const A& a) {
+  FI_CHECK(!t || t->size(0) == tokens(a), ValueError, name, ".shape[0] is ", t->size(0), ", but must be ", tokens(a),
+           " (", is_moe_finalize(a) ? "residual_in" : "input", ")");
 }
 void check_pattern(const A& a) {
   FI_CHECK(a.pattern >= 0 && a.pattern <= 12, ValueError, "pattern is ", a.pattern, ", but must be in [0, 12]");
-  FI_CHECK(
-      a.pattern != 6 && a.pattern != 7 && a.pattern != 12, NotImplementedError, "pattern ", a.pattern,
-      " (of mixtures of experts) is not implemented: reduce the experts' results, then use pattern 0 to 5 or 8 to 11");
-  constexpr const char* kMoe = "belongs to patterns 6, 7 and 12";
-  check_absent(a.moe_reduction_device_num_experts.has_value(), "moe_reduction_device_num_experts", kMoe);
-  check_absent(a.moe_reduction_scale_input.has_value(), "moe_reduction_scale_input", kMoe);
-  check_absent(a.moe_reduction_active_experts_token_input.has_value(), "moe_reduction_active_experts_token_input",
-               kMoe);
-  check_absent(a.moe_reduction_token_input.has_value(), "moe_reduction_token_input", kMoe);
-  check_absent(a.expanded_idx_to_permuted_idx.has_value(), "expanded_idx_to_permuted_idx", kMoe);
-  check_absent(a.expert_scale_factor.has_value(), "expert_scale_factor", kMoe);
-  check_absent(a.shared_expert_output.has_value(), "shared_expert_output", kMoe);
+  FI_CHECK(a.pattern != 12, ValueError,
+           "pattern 12 needs the back end mnnvl-cutedsl, which runs on GPUs alone: use pattern 7, then quantise");
+  FI_CHECK(a.moe_finalize_backend == "trtllm" || a.moe_finalize_backend == "cake", ValueError,
+           "moe_finalize_backend is '", a.moe_finalize_backend, "', but must be 'trtllm' or 'cake'");
+  check_rows(a.residual_in, "residual_in", a);
+  check_moe(a);
 }
 void check_norm(const A& a) {
   check_given(a.residual_in.has_value(), "residual_in", a);
@@ -143,7 +149,7 @@ const AllReduceState& state_of(const A& a) {
   return a.workspace->as<AllReduceState>();
 }
 bool fits(const A& a, const AllReduceState& s) {
-  return a.input.nbytes() <= s.max_token_num * s.hidden_dim * size_of(s.dtype);
+  return tokens(a) * hidden(a) * a.input.item_size() <= s.max_token_num * s.hidden_dim * size_of(s.dtype);
 }
 void check_workspace(const A& a) {
   const AllReduceState& s = state_of(a);
@@ -157,6 +163,9 @@ void check_workspace(const A& a) {
 }
 void validate(const A& a) {
   check_pattern(a);
+  check_rows(a.output, "output", a);
+  check_rows(a.residual_out, "residual_out", a);
+  check_rows(a.norm_out, "norm_out", a);
   if (has_norm(a)) check_norm(a);
   if (quantises(a)) check_quant(a);
   check_workspace(a);
@@ -223,12 +232,32 @@ void launch(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
   else
     sum_two_shots(call, s);
 }
+/// Pattern 6 with the sum as one more result: first the sum, then, of that alone, what follows it.
+void launch_in_two(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
+  A first = a;
+  first.norm_out = first.quant_out = first.residual_out = std::nullopt;
+  launch(sum, sum, first);
+  AllReduceState alone = state_of(a);
+  alone.rank = 0, alone.world_size = 1;
+  sum_one_shot({*a.output, finish, sum, true, params_of(a), signature_of(a, true), describe}, alone);
+}
+void launch_moe(jit::CpuFn finish, jit::CpuFn sum, jit::CpuFn reduce, const A& a) {
+  const Tensor own = reduce_experts(reduce, a);
+  A b = a;
+  b.input = own;
+  if (is_moe_finalize(a)) b.use_oneshot = true;
+  if (is_moe_reduction(a) && a.output && has_norm(a)) return launch_in_two(finish, sum, b);
+  launch(finish, sum, b);
+}
 op::Prepared prepare(const A& a) {
   const jit::Loaded& kernel = jit::cpu_kernel<kAllReduce>(config_of(a));
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
   const jit::Loaded& sum = has_norm(a) ? jit::cpu_kernel<kAllReduce>(sum_config(a)) : kernel;
   if (!sum.fn) return op::Unsupported{sum.why_not};
-  return [fn = kernel.fn, sum = sum.fn, &a] { launch(fn, sum, a); };
+  if (!is_moe(a)) return [fn = kernel.fn, sum = sum.fn, &a] { launch(fn, sum, a); };
+  const jit::Loaded& reduce = moe_kernel(a);
+  if (!reduce.fn) return op::Unsupported{reduce.why_not};
+  return [fn = kernel.fn, sum = sum.fn, reduce = reduce.fn, &a] { launch_moe(fn, sum, reduce, a); };
 }
 
 op::Cost cost(const A& a) {
@@ -244,17 +273,17 @@ constexpr const char* kPatterns =
     "|kARResidualRMSNormOutPerTokenGroupFP8PackedQuant=9|kARResidualRMSNormDynamicFP8Quant=10"
     "|kARResidualRMSNormOutDynamicFP8Quant=11|kMoEFinalizeARResidualRMSNormFP8Quant=12";
 constexpr op::Field fields[] = {
-    op::in<&A::input>("input", "t d", op::floats, op::contiguous),
+    op::in<&A::input>("input", "m d", op::floats, op::contiguous),
     op::attr<&A::workspace>("workspace", op::required),
     op::attr<&A::pattern>("pattern", op::required),
     op::attr<&A::launch_with_pdl>("launch_with_pdl"),
     op::attr<&A::trigger_completion_at_end>("trigger_completion_at_end"),
-    op::out<&A::output>("output", "t d", op::same_as("input"), op::contiguous, op::may_alias("input"),
-                        op::when<returns_sum>),
+    op::out<&A::output>("output", "t d", op::shape<rows_shape>, op::same_as("input"), op::contiguous,
+                        op::may_alias("input"), op::when<returns_sum>),
     op::out<&A::residual_out>("residual_out", "t d", op::same_as("input"), op::contiguous, op::may_alias("residual_in"),
-                              op::when<is_never_made>, op::not_returned),
-    op::out<&A::norm_out>("norm_out", "t d", op::same_as("input"), op::contiguous, op::may_alias("input"),
-                          op::when<returns_norm>),
+                              op::when<returns_residual>),
+    op::out<&A::norm_out>("norm_out", "t d", op::shape<rows_shape>, op::same_as("input"), op::contiguous,
+                          op::may_alias("input"), op::when<returns_norm>),
     op::out<&A::quant_out>("quant_out", nullptr, op::shape<codes_shape>, op::dtype<codes_dtype>, op::contiguous,
                            op::when<returns_codes>),
     op::out<&A::scale_out>("scale_out", nullptr, op::any_layout, op::when<is_never_made>, op::not_returned),
@@ -265,13 +294,14 @@ constexpr op::Field fields[] = {
     op::attr<&A::layout_code>("layout_code"),
     op::attr<&A::use_oneshot>("use_oneshot"),
     op::attr<&A::fp32_acc>("fp32_acc"),
-    op::in<&A::moe_reduction_device_num_experts>("moe_reduction_device_num_experts", nullptr),
-    op::in<&A::moe_reduction_scale_input>("moe_reduction_scale_input", nullptr),
-    op::in<&A::moe_reduction_active_experts_token_input>("moe_reduction_active_experts_token_input", nullptr),
-    op::in<&A::moe_reduction_token_input>("moe_reduction_token_input", nullptr),
-    op::in<&A::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr),
-    op::in<&A::expert_scale_factor>("expert_scale_factor", nullptr),
-    op::in<&A::shared_expert_output>("shared_expert_output", nullptr),
+    op::attr<&A::moe_reduction_device_num_experts>("moe_reduction_device_num_experts"),
+    op::in<&A::moe_reduction_scale_input>("moe_reduction_scale_input", nullptr, op::floats, op::contiguous),
+    op::in<&A::moe_reduction_active_experts_token_input>("moe_reduction_active_experts_token_input", nullptr,
+                                                         op::floats, op::contiguous),
+    op::in<&A::moe_reduction_token_input>("moe_reduction_token_input", nullptr, op::floats, op::contiguous),
+    op::in<&A::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32, op::contiguous),
+    op::in<&A::expert_scale_factor>("expert_scale_factor", nullptr, op::floats, op::contiguous),
+    op::in<&A::shared_expert_output>("shared_expert_output", nullptr, op::floats, op::contiguous),
     op::attr<&A::block_quant_group_size>("block_quant_group_size"),
     op::attr<&A::weight_bias>("weight_bias"),
     op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
