@@ -362,6 +362,21 @@ TEST(MoeA2a, TheClassKeepsTheOrderOfCalls) {
   }));
 }
 
+TEST(MoeA2a, SumsInTheOrderOfTheTokensExperts) {
+  const std::string name = fresh_name();
+  expect_none(run_threads(3, [&](int rank) {
+    MoeAlltoAll a2a(comm::Group::connect(name, rank, 3),
+                    {.max_num_tokens = 2, .top_k = 3, .num_experts = 3, .hidden_size = 64});
+    const Tensor ids = Tensor::copy_of<int32_t>(std::vector<int32_t>{0, 1, 2, 0, 2, 1}, {2, 3});
+    a2a.dispatch(ids, {ids}, 2);
+    const Tensor y = Tensor::empty({3, 2, 20}, DType::kF32);
+    std::fill_n(y.data_as<float>(), y.numel(), rank == 0 ? 1e8f : rank == 1 ? 1.0f : -1e8f);
+    const Tensor out = a2a.combine(y, 2);
+    for (int64_t i = 0; i < 20; ++i)
+      check(ref::at(out.view(), {0, i}) == 0 && ref::at(out.view(), {1, i}) == 1, "1e8 + 1 - 1e8 and 1e8 - 1e8 + 1");
+  }));
+}
+
 // ---- faults ----
 TEST(MoeA2a, RanksThatDisagreeAllGetAnError) {
   const auto with = [](const std::function<void(MoeA2aDispatch&, int)>& change) {
