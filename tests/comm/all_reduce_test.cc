@@ -206,7 +206,8 @@ TEST(AllReduce, OneShotAndTwoShotsGiveTheSameBytes) {
 TEST(AllReduce, ResidualAndNormFollowTheSum) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (const double bias : {0.0, 1.0}) {
-      const Call c{.pattern = 1, .shape = {9, 200}, .dtype = dtype, .ranks = 3, .bias = bias};
+      // Whole blocks of 64 columns have a loop of their own in bf16, and so have two ranks.
+      const Call c{.pattern = 1, .shape = {9, bias ? 256 : 200}, .dtype = dtype, .ranks = bias ? 2 : 3, .bias = bias};
       const Setting s(c);
       Outputs got = run(c, s);
       const Expected want = expected(s.inputs, s.residual, s.gamma, false, bias);

@@ -63,9 +63,6 @@ struct RankSum {
   FI_VEC_INLINE Vec at(int64_t i, int64_t n) const {
     return sum(zero(), [&](int r) { return load_n(row[r] + i, n); }, [](Vec v) { return rounded_to<T>(v); });
   }
-  FI_VEC_INLINE void fetch(int64_t i) const {
-    for (int r = 0; r < (kRanks ? kRanks : ranks); ++r) __builtin_prefetch(row[r] + i);
-  }
 #if defined(FI_NARROW_AVX512)
   FI_VEC_INLINE Split split(int64_t i) const {
     return sum(
@@ -200,17 +197,14 @@ FI_VEC_INLINE void write_split(bf16_t* p, Split v) {
 }
 #endif
 
-/// n = h * scale * (bias + gamma), rounded. `more`: meanwhile the next row of the sources is fetched from the caches of
-/// the ranks that wrote it.
-template <class W, class Sum, class T>
-FI_VEC_INLINE void normalise(const Sum& sum, const T* h, const W* gamma, T* n, int64_t d, float factor,
-                             float weight_bias, bool more) {
+/// n = h * factor * (weight_bias + gamma), rounded.
+template <class W, class T>
+FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, int64_t d, float factor, float weight_bias) {
   const Vec scale = splat(factor), bias = splat(weight_bias);
 #if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, bf16_t) && __is_same(W, bf16_t)) {
     const int64_t whole = d / 32 * 32;
     for (int64_t i = 0; i < whole; i += 32) {
-      if (more) sum.fetch(d + i);
       const Split x = load_split(h + i), g = load_split(gamma + i);
       write_split(n + i, {x.even * scale * (bias + g.even), x.odd * scale * (bias + g.odd)});
     }
@@ -224,7 +218,7 @@ FI_VEC_INLINE void normalise(const Sum& sum, const T* h, const W* gamma, T* n, i
 
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
 template <AllReduceConfig C, class Sum, class T>
-FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row, bool more) {
+FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
   using W = scalar_of_t<C.weight>;
   const W* gamma = static_cast<const W*>(p.gamma);
   const T* residual = static_cast<const T*>(p.residual_in) + row * p.d;
@@ -237,8 +231,7 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   else
 #endif
     squares = add_residual(sum, residual, h, p.d);
-  normalise<W>(sum, h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps), p.weight_bias,
-               more);
+  normalise<W>(h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps), p.weight_bias);
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
 }
 
@@ -264,7 +257,7 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
     else
       read_from(0, i);
     if constexpr (C.norm)
-      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r, r + 1 < end && !p.block_rows);
+      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r);
     else
       store_sum(sum, static_cast<T*>(p.out) + r * p.d, p.d);
   }
