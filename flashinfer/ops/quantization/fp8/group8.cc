@@ -244,7 +244,7 @@ void reference_whole(const Whole& a) {
 
 template <class B>
 op::Cost cost(const B& a) {
-  return {.bytes = static_cast<double>(a.x.numel() * (a.x.item_size() + 1))};
+  return {.bytes = static_cast<double>(a.x.numel() * (a.x.item_size() + 1) + (a.x_s ? a.x_s->nbytes() : 0))};
 }
 template <>
 op::Cost cost(const Whole& a) {

@@ -6,10 +6,11 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/common/strided_copy.h"
 #include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
-#include "flashinfer/ops/quantization/kernels/swiglu_params.h"
+#include "flashinfer/ops/quantization/kernels/swiglu_cuda_params.h"
 #include "flashinfer/ops/quantization/ops.h"
 
 namespace flashinfer {
@@ -20,6 +21,8 @@ using Smooth = Nvfp4QuantizeSmooth;
 namespace family = ops::quantization;
 inline constexpr jit::Kernel kSwiglu{"flashinfer/ops/quantization/kernels/cpu/swiglu.h",
                                      "flashinfer::cpu::swiglu_mxfp8", "flashinfer::SwigluMxfp8Params"};
+inline constexpr jit::Kernel kSwigluCuda{"flashinfer/ops/quantization/kernels/cuda/swiglu.cuh",
+                                         "flashinfer::cu::swiglu_mxfp8", "flashinfer::SwigluMxfp8Params"};
 inline constexpr jit::Kernel kSmooth{"flashinfer/ops/quantization/kernels/cpu/swiglu.h", "flashinfer::cpu::smooth_row",
                                      "flashinfer::SmoothParams"};
 constexpr const char* kSmoothName = "nvfp4_quantize_smooth";
@@ -78,26 +81,66 @@ template <class B>
 SwigluMxfp8Config config_of(const B& a) {
   return {a.gated_input.dtype(), kBackward<B>};
 }
+/// All but the columns, which may be in another order than the kernel's.
 template <class B>
-void launch(const B& a, jit::CpuFn fn) {
+SwigluMxfp8Params params_of(const B& a) {
   SwigluMxfp8Params p{};
   p.x = a.gated_input.data(), p.m = a.gated_input.size(0), p.k = a.gated_input.size(1) / 2,
   p.x_stride = a.gated_input.stride(0);
   if constexpr (kBackward<B>) p.grad = a.grad_output.data(), p.grad_stride = a.grad_output.stride(0);
   if (a.rowwise)
     p.rows = static_cast<uint8_t*>(a.row_output->data()), p.row_scales = a.row_scales->template data_as<uint8_t>();
+  if (a.colwise) p.column_scales = a.column_scales->template data_as<uint8_t>();
+  return p;
+}
+template <class B>
+void launch(const B& a, jit::CpuFn fn) {
+  SwigluMxfp8Params p = params_of(a);
   const bool direct = a.colwise && a.column_output->transpose(0, 1).is_contiguous();
   const Tensor turned = a.colwise && !direct ? Tensor::empty({width_of(a), p.m}, DType::kF8E4M3) : Tensor();
-  if (a.colwise) {
-    p.columns = static_cast<uint8_t*>(direct ? a.column_output->data() : turned.data());
-    p.column_scales = a.column_scales->template data_as<uint8_t>();
-  }
+  if (a.colwise) p.columns = static_cast<uint8_t*>(direct ? a.column_output->data() : turned.data());
   ops::run_rows(fn, p, p.m / 32 * (p.k / 128), 1);
   if (turned.defined()) ops::copy_strided(turned.view().transpose(0, 1), *a.column_output);
 }
 template <class B>
 op::Prepared prepare(const B& a) {
   return ops::with_kernel<kSwiglu>(config_of(a), [&a](jit::CpuFn fn) { launch(a, fn); });
+}
+
+// ---- on a GPU ----
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  SwigluMxfp8Params p = params_of(a);
+  uint64_t bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.grad) |
+                  static_cast<uint64_t>((p.x_stride | p.grad_stride) * a.gated_input.item_size());
+  const SwigluMxfp8CudaConfig c{a.gated_input.dtype(), kBackward<B>, bits % 16 == 0, 256};
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kSwigluCuda>(c, call.device);
+  if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
+  const int64_t w = width_of(a), tiles = p.m / 32 * (p.k / 128);
+  if (tiles >= int64_t{1} << 31) return op::Unsupported{"the input has 2^31 tiles of 32 x 128 or more"};
+  cuda::Launch l;
+  l.grid[0] = static_cast<unsigned>(tiles), l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = 32 * 129 * 4;
+  l.pdl = true;
+  const bool direct = !a.colwise || a.column_output->transpose(0, 1).is_contiguous();
+  if (direct) {
+    if (a.colwise) p.columns = static_cast<uint8_t*>(a.column_output->data());
+    return [&kernel, p, l] { ops::launch_unless_empty(kernel, p, l); };
+  }
+  const ops::CopyAxis axes[] = {{w, p.m, a.column_output->stride(1)}, {p.m, 1, a.column_output->stride(0)}};
+  std::optional<ops::StridedCopy> copy =
+      ops::strided_copy(axes, 1, reinterpret_cast<uintptr_t>(a.column_output->data()));
+  if (!copy) return op::Unsupported{"column_output has 2^32 elements or more"};
+  copy->params.to = static_cast<char*>(a.column_output->data());
+  const jit::CudaLoaded& mover = jit::cuda_kernel<ops::kStridedCopy>(copy->config, call.device);
+  if (!mover.why_not.empty()) return op::Unsupported{mover.why_not};
+  return [&kernel, &mover, p, l, w, copy = *copy, device = call.device]() mutable {
+    const Tensor turned = Tensor::empty({std::max<int64_t>(w * p.m, 1)}, DType::kU8, device);
+    p.columns = turned.data_as<uint8_t>();
+    copy.params.from = turned.data_as<char>();
+    ops::launch_unless_empty(kernel, p, l);
+    ops::launch_unless_empty(mover, copy.params, copy.launch);
+  };
 }
 
 // ---- references ----
@@ -236,7 +279,8 @@ constexpr op::Field smooth_fields[] = {
     op::result<&Smooth::sf>("sf", nullptr, DType::kU8, op::shape<sf_shape>, op::contiguous),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare<B>>(),
+                                                op::reference<reference<B>>()};
 constexpr op::Candidate smooth_candidates[] = {op::cuda<prepare_smooth_cuda>(), op::cpu<prepare_smooth>(),
                                                op::reference<reference_smooth>()};
 
