@@ -45,6 +45,15 @@ const Row kRows[] = {
      "positions=i32:[0,1,2,3,4,5,6,7] "
      "paged_kv_cache=bf16:6x2x16x8x128 kv_indices=i32:[5,1,3,0,2] kv_indptr=i32:[0,5] kv_last_page_len=i32:[1]",
      160},
+    // Quantisers: rows, codes and scale factors in full sectors. A global scale that is a tensor is a sector for each
+    // warp.
+    {"nvfp4", "nvfp4_quantize", "a=bf16:256x1024 a_global_sf=600.0", 0},
+    {"mxfp8", "mxfp8_quantize", "input=bf16:128x1024", 0},
+    {"mxfp8_dequantize", "mxfp8_dequantize_host", "input=e4m3:128x256 scale_tensor=u8:1024:const(127)", 0},
+    {"group8", "per_token_group_quant_8bit", "x=bf16:64x1024 group_size=128", 0},
+    {"nvfp4_rows", "nvfp4_kv_quantize", "input=bf16:64x1024 global_scale=f32:[0.01]", 128},
+    {"scale_tiles", "nvfp4_block_scale_interleave", "unswizzled_sf=u8:256x128:const(3)", 0},
+    {"norm_fp8", "rmsnorm_quant", "out=e4m3:16x4096 input=bf16:16x4096 weight=bf16:4096 scale=1.0", 16 * 4096 * 2 / 32},
     {"softmax", "softmax", "logits=f32:4x16384", 4 * 16384 * 4 / 32},  // two reads, the second from L2
     // The delta rule: states once each way, whatever the number of tokens. A warp loads for itself, of each token, 8 +
     // 8 sectors of q and k (16 + 16 of V-innermost states: element by element), 4 of v, 4 of gates, and stores its

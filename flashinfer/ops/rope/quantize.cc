@@ -229,7 +229,10 @@ op::Prepared launch_cuda(const B& a, RopeQuantizeCudaParams p, Device device) {
   p.table_stride = a.cos_sin_cache.stride(0), p.table_rows = a.cos_sin_cache.size(0);
   p.tokens = a.q_rope.size(0);
   const RopeQuantizeConfig c = config_of(a);
-  RopeQuantizeCudaConfig config{c.dtype, c.out, c.interleave, 1, 128};
+  const int64_t half = a.cos_sin_cache.size(1) / 2, pairs = 16 / a.q_rope.item_size() / (c.interleave ? 2 : 1);
+  const uint64_t table = reinterpret_cast<uintptr_t>(p.table) | static_cast<uint64_t>((p.table_stride | half) * 4);
+  const bool whole = table % 16 == 0 && pairs % 2 == 0 && half % pairs == 0;
+  RopeQuantizeCudaConfig config{c.dtype, c.out, c.interleave, whole, 128};
   for (const RopeQuantizePart& r : p.part)
     if (r.dim && !aligned(r, a.q_rope.item_size(), c.interleave != 0)) config.aligned = 0;
   if (p.tokens >= int64_t{1} << 31) return op::Unsupported{"there are 2^31 or more tokens"};

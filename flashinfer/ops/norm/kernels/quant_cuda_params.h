@@ -19,6 +19,9 @@ struct NormQuantCudaConfig {
   unsigned char aligned;    // 16-byte pieces of the inputs, and the results of one, are aligned in every row
   int group, threads;       // as NormCudaConfig
 
+  /// Up to 128 registers a thread: left alone, ptxas took 96 for some kernels and spilled.
+  constexpr int min_blocks() const { return 512 / threads; }
+
   static constexpr const char* kName = "flashinfer::NormQuantCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {

@@ -27,17 +27,15 @@ FI_GLOBAL_FN void store_scaled(uint8_t* y, int64_t left, float (&v)[N], float sc
   }
 }
 /// cos and sin of N elements from `at` on: of their own pair, or interleaved, where each pair has two elements.
-template <bool kInterleave, int N>
+template <bool kInterleave, bool kAligned, int N>
 FI_GLOBAL_FN void load_angles(const float* row, int64_t half, int64_t at, float (&c)[N], float (&s)[N]) {
+  constexpr int kPairs = kInterleave ? N / 2 : N;
+  const int64_t first = kInterleave ? at / 2 : at;
+  float cosine[kPairs], sine[kPairs];
+  load_piece<kAligned, kPairs>(row, first, half, cosine);
+  load_piece<kAligned, kPairs>(row + half, first, half, sine);
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (kInterleave && i % 2) {
-      c[i] = c[i - 1], s[i] = s[i - 1];
-      continue;
-    }
-    const int64_t pair = kInterleave ? (at + i) / 2 : at + i;
-    c[i] = pair < half ? row[pair] : 1.0f, s[i] = pair < half ? row[half + pair] : 0.0f;
-  }
+  for (int i = 0; i < N; ++i) c[i] = cosine[kInterleave ? i / 2 : i], s[i] = sine[kInterleave ? i / 2 : i];
 }
 
 template <RopeQuantizeCudaConfig C>
@@ -59,7 +57,7 @@ FI_GLOBAL_FN void rope_quantize_part(const RopeQuantizeCudaParams& p, const Rope
   for (uint32_t u = thread_x() % width; slot < slots && u < units; u += width) {
     const int64_t at = static_cast<int64_t>(u) * N, left = turned - at;
     float c[N], s[N];
-    if (r.rotate && !zero) load_angles<C.interleave != 0>(angles, half, at, c, s);
+    if (r.rotate && !zero) load_angles<C.interleave != 0, kAligned>(angles, half, at, c, s);
     for (int64_t h = slot; h < r.heads; h += slots) {
       const T* const from = x + h * r.from.stride_h;
       uint8_t* const to = y + h * r.to.stride_h + at;
