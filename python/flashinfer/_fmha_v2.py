@@ -76,6 +76,14 @@ def _pages(pieces, starts, tables, page_size):
     return (torch.tensor(indptr, dtype=torch.int32), torch.cat([*indices, empty]).int(), torch.tensor(last, dtype=torch.int32))
 
 
+def _stats(lse, unit):
+    """Pairs (m, s) with lse = m * unit + ln(s)."""
+    import torch
+
+    s = lse.exp() if unit == 0 else (lse != -math.inf).float()
+    return torch.stack((torch.zeros_like(lse) if unit == 0 else torch.where(s == 0, 0.0, lse / unit), s), -1)
+
+
 def trtllm_fmha_v2_prefill(qkv, input_layout, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, batch_size, cum_seq_lens_q,
                            cum_seq_lens_kv, block_tables=None, out=None, out_dtype=None, sinks=None, pos_encoding_mode=None, logits_soft_cap_scale=None,
                            mask_mode="causal", window_left=-1, chunked_attention_size=0, save_softmax_stats=False,
@@ -97,7 +105,8 @@ def trtllm_fmha_v2_prefill(qkv, input_layout, workspace_buffer, seq_lens, max_q_
         logits_soft_cap_scale: cap * tanh(x / cap) of the scaled logits x; None or 0: none
         mask_mode: "causal", "sliding_window" (causal, window_left keys before the row's own), "chunked" (causal, within chunks of
             chunked_attention_size keys, a power of 2), "padding" (all keys)
-        save_softmax_stats: also return the pair (m, s) for each row and head, float32 [t, heads, 2]; the log-sum-exp is m + ln(s)
+        save_softmax_stats: also return the pair (m, s) for each row and head, float32 [t, heads, 2]; the log-sum-exp is m * bmm1_scale * sqrt(d) + ln(s),
+            with a soft cap m * sqrt(d) + ln(s), as of FlashInfer's kernels for SM90
         skip_softmax_threshold_scale_factor: of GPU kernels; nothing is skipped here
 
     Returns:
@@ -157,5 +166,4 @@ def trtllm_fmha_v2_prefill(qkv, input_layout, workspace_buffer, seq_lens, max_q_
     result = result.to(dtype) if out is None else out.copy_(result)
     if not save_softmax_stats:
         return result
-    whole = math.inf
-    return result, torch.stack((torch.where(lse == -whole, 0.0, lse), (lse != -whole).float()), -1)
+    return result, _stats(lse, q.shape[2] ** 0.5 * (1.0 if logits_soft_cap_scale else float(bmm1_scale)))
