@@ -47,8 +47,7 @@ class Op:
         self.returned += in_place
         self.is_paired = "tuple_with_previous" in (self.returned or [{}])[0]  # (first, None) where the second output is absent
         # of torch, in compiled programs
-        self.is_custom_op = (not self.class_name and not self.is_paired and all(f["type"] != "self" for f in self.fields)
-                             and not in_place)  # torch's ops do not return their inputs
+        self.is_custom_op = not self.class_name and not self.is_paired and all(f["type"] != "self" for f in self.fields)
         self.trailing = [f for f in self.fields if "internal" in f and f["role"] == "attr"]
         self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "tuple_with_previous"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1

@@ -83,7 +83,8 @@ class Variant:
     def __init__(self, package, op, given, wanted):
         self.function, self.op, self.given, self.wanted = package.flat(op.name), op, given, wanted
         self.fields = [f for f in op.public if _is_passed(f) and (f["role"] != "out" or f["name"] in given or f.get("required"))]
-        self.returned = [f for f in op.returned if not _flag(op, f) or f["name"] in wanted]
+        self.in_place = [f for f in op.returned if f["role"] == "inout"]  # returned by the function, not by torch's op
+        self.returned = [f for f in op.returned if f["role"] != "inout" and (not _flag(op, f) or f["name"] in wanted)]
         self.new = [f for f in self.returned if f["name"] not in given]
         self.name = "__".join([op.name, *given, *("with_" + name for name in wanted)])
         self.argument_names = [n for f in self.fields for n in self._names(f)]
@@ -164,7 +165,8 @@ class Variant:
             return None
         results = result if isinstance(result, tuple) else (result,)
         results = [r if isinstance(r, torch.Tensor) else torch.from_dlpack(r) for r in results]  # where no tensor went in
-        return self._results([r for r in results if not any(r is bound[name] for name in self.given)])
+        passed = [bound[name] for name in (*self.given, *(f["name"] for f in self.in_place))]
+        return self._results([r for r in results if not any(r is x for x in passed)])
 
     def _fake(self, *args):
         if not self.new:
@@ -333,7 +335,7 @@ def joined(slots, new):
 def _result(variant):
     """The expression for what the function returns, from `r`, which the custom op returned."""
     returned = variant.returned
-    if not returned:
+    if not returned and not variant.in_place:
         return "None"
     if variant.varies:
         slots = [f["name"] if f["name"] in variant.given else str("conditional" not in f) for f in returned]
@@ -349,7 +351,10 @@ def _result(variant):
             items[-1].append(value)
         else:
             items.append([value + ".unbind(0)" if "unstacked" in f else value])
-    values = [f"({', '.join(i)})" if len(i) > 1 else i[0] for i in items]
+    values = [f"({', '.join(i)})" if len(i) > 1 else i[0] for i in items] + [f["name"] for f in variant.in_place if not f.get("optional")]
+    choices = [f["name"] for f in variant.in_place if f.get("optional")]  # one stands for the other; the last one that is passed is used
+    if choices:
+        values.append("(" + "".join(f"{name} if {name} is not None else " for name in choices[:0:-1]) + choices[0] + ")")
     return values[0] if len(values) == 1 and values[0][0] != "*" else f"({', '.join(values)},)"
 
 
