@@ -50,6 +50,8 @@ HOMES = {
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
     "_comm": "AllReduceFusionPattern MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy QuantizationSFLayout "
              "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
+    "_context_parallel": "decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall decode_cp_a2a_init_workspace "
+                         "decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size",
     "_comm_memory": "MnnvlConfig MnnvlMemory create_shared_buffer free_shared_buffer",
     "_moe_alltoall": "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank "
                      "moe_a2a_wrap_payload_tensor_in_workspace",
@@ -149,7 +151,8 @@ MODULES = {
         "TRTLLMAllReduceFusionWorkspace UlyssesBackendDecision UlyssesBackendError UlyssesCommunicator UlyssesRankTopology "
         "all_gather_matmul allreduce_fusion compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace "
         "create_shared_buffer decide_ulysses_backend decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall "
-        "decode_cp_a2a_init_workspace decode_cp_a2a_workspace_size dispose_ulysses_a2a free_shared_buffer init_ulysses_a2a "
+        "decode_cp_a2a_init_workspace decode_cp_a2a_lse_reduce decode_cp_a2a_lse_reduce_create_workspace "
+        "decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size dispose_ulysses_a2a free_shared_buffer init_ulysses_a2a "
         "moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
         "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace pack_strided_memory probe_ulysses_rank_topology "
         "quantized_all_reduce resolve_ulysses_backend run_mixed_comm trtllm_allreduce_fusion "
@@ -173,6 +176,10 @@ MODULES = {
     "comm.trtllm_moe_alltoall":
         "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
         "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace",
+    "comm.dcp_alltoall":
+        "decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall decode_cp_a2a_init_workspace decode_cp_a2a_workspace_size",
+    "comm.dcp_lse_reduce":
+        "decode_cp_a2a_lse_reduce decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size",
     "comm.cuda_ipc": "CudaRTLibrary create_shared_buffer free_shared_buffer",
     "comm.workspace_base": "AllReduceFusionWorkspace",
     "concat_ops": "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experts on four processes: all-to-all, and a mixture of experts that gives what one process computes."""
+"""Experts and contexts on four processes: all-to-all, a mixture of experts that gives what one process computes, merged attention."""
 import inspect
 import multiprocessing
 import os
@@ -153,6 +153,52 @@ def check_errors(backend, rank):
         a2a.dispatch(ids, [x.half() if rank == 3 else x], MOST)
 
 
+def slices(rank, rows=(7, 5), d=24):
+    g = torch.Generator().manual_seed(50 + rank)
+    return torch.randn(*rows, RANKS, d, generator=g), torch.randn(*rows, RANKS, 2, generator=g), torch.randn(*rows, RANKS, generator=g) * 3
+
+
+def check_context_parallel_alltoall(backend, rank):
+    config = comm.mnnvl.MnnvlConfig(comm_backend=backend)
+    workspace = comm.decode_cp_a2a_allocate_mnnvl_workspace(comm.Mapping(world_size=RANKS, rank=rank, cp_size=RANKS), mnnvl_config=config)
+    comm.decode_cp_a2a_init_workspace(workspace, rank, RANKS)
+    for dtype, out in ((torch.bfloat16, None), (torch.float16, 1)):
+        o, stats, _ = slices(rank)
+        memory = (torch.empty_like(o.to(dtype)), torch.empty_like(stats)) if out else None
+        got = comm.decode_cp_a2a_alltoall(o.to(dtype), stats, workspace, rank, RANKS, out=memory)
+        assert memory is None or got[0] is memory[0] and got[1] is memory[1]
+        for p in range(RANKS):
+            theirs = slices(p)
+            assert torch.equal(got[0][..., p, :], theirs[0][..., rank, :].to(dtype)) and torch.equal(got[1][..., p, :], theirs[1][..., rank, :])
+    with pytest.raises(ValueError, match="softmax_stats"):
+        comm.decode_cp_a2a_alltoall(o.half(), stats[..., :1].contiguous(), workspace, rank, RANKS)
+
+
+def check_context_parallel_reduce(backend, rank):
+    # A workspace for 3 rows: 35 go through it in pieces.
+    workspace = comm.decode_cp_a2a_lse_reduce_create_workspace(3, 1, RANKS, 24, torch.bfloat16, backend)
+    for mode, base in (("base2", 2.0), ("basee", torch.e)):
+        all_o, all_lse = [], []
+        for p in range(RANKS):
+            o, _, lse = slices(p)
+            lse[0, 0] = -torch.inf  # no rank has a key
+            if p == 1:
+                lse[1], o[1] = -torch.inf, torch.nan  # this one has none: its row is not read
+                lse[2], lse[3], o[2:4] = torch.nan, torch.inf, torch.nan
+            all_o.append(o.bfloat16()), all_lse.append(lse)
+        got = comm.decode_cp_a2a_lse_reduce(all_o[rank], all_lse[rank], workspace, rank, RANKS, mode)
+        o = torch.stack([t[..., rank, :] for t in all_o]).double()
+        lse = torch.stack([t[..., rank] for t in all_lse]).double()
+        lse = torch.where(lse < torch.inf, lse, -torch.inf)
+        w = base ** (lse - lse.amax(0).clamp(min=-1e30))
+        w = w / w.sum(0).clamp(min=1e-300)
+        want = (torch.where((w > 0)[..., None], o, 0.0) * w[..., None]).sum(0)
+        assert (got[0, 0] == 0).all()
+        torch.testing.assert_close(got.double(), want, rtol=1 / 128, atol=1e-4)
+    with pytest.raises(ValueError, match="lse_mode"):
+        comm.decode_cp_a2a_lse_reduce(all_o[rank], all_lse[rank], workspace, rank, RANKS, "base10")
+
+
 CHECKS = [name for name in list(globals()) if name.startswith("check_")]
 
 
@@ -224,6 +270,17 @@ def test_shared_buffers_and_memory_without_ranks():
     with pytest.raises(ValueError, match="workspace is uint8"):
         functions.moe_a2a_initialize(torch.zeros(1, 1 << 16, dtype=torch.uint8), 0, 1, 4)
     assert comm.mnnvl.MnnvlConfig() == comm.mnnvl.MnnvlConfig(None, 0, 1 << 29)
+
+
+def test_sizes_of_context_parallel_workspaces_are_upstreams():
+    size = comm.decode_cp_a2a_lse_reduce_workspace_size
+    assert comm.decode_cp_a2a_workspace_size(4) == 16778240 and size(8, 2, 4, 64, torch.bfloat16) == 16944
+    for arguments, error, text in (((0, 2, 4, 64, torch.bfloat16), ValueError, "workspace geometry must be positive"),
+                                   ((8, 2, 4, 63, torch.bfloat16), ValueError, "head_dim rows must be 16-byte aligned"),
+                                   ((8, 2, 4, 64, torch.float32), TypeError, "dtype must be torch.float16 or torch.bfloat16"),
+                                   ((8, 2, 65, 64, torch.bfloat16), ValueError, "cp_size must not exceed 64")):
+        with pytest.raises(error, match=text):
+            size(*arguments)
 
 
 def test_sizes_and_signatures():

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/comm/context_parallel_ops.h"
 #include "flashinfer/ops/comm/kernels/params.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 #include "flashinfer/ops/comm/moe_reduction.h"
@@ -312,9 +313,9 @@ constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost>(
     "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,
     candidates, nullptr));
 
-constexpr const op::Op* kOps[] = {&workspace_init_op,     &workspace_destroy_op, &fusion_op,
-                                  &moe_a2a_initialize_op, &moe_a2a_dispatch_op,  &moe_a2a_combine_op,
-                                  &moe_a2a_sanitize_op};
+constexpr const op::Op* kOps[] = {&workspace_init_op,     &workspace_destroy_op,  &fusion_op,
+                                  &moe_a2a_initialize_op, &moe_a2a_dispatch_op,   &moe_a2a_combine_op,
+                                  &moe_a2a_sanitize_op,   &decode_cp_alltoall_op, &decode_cp_reduce_op};
 }  // namespace
 extern const std::span<const op::Op* const> all;
 constinit const std::span<const op::Op* const> all = kOps;

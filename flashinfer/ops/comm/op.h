@@ -6,6 +6,7 @@
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/comm/context_parallel.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
 
 namespace flashinfer {

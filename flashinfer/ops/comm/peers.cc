@@ -28,12 +28,7 @@ constexpr CallText kTexts[] = {
      {"runtime_max_tokens_per_rank", "hidden", "dtype", "combine_payload_offset", "use_low_precision",
       "active_rank_mask"}},
     {CallKind::kDcpAlltoall, "decode_cp_a2a_alltoall", {"rows", "head_dim", "dtype", "softmax_stats"}},
-    {CallKind::kDcpReduce, "decode_cp_a2a_lse_reduce", {"tokens", "heads", "head_dim", "dtype", "lse_mode"}},
-    {CallKind::kUlysses, "ulysses", {"gathers", "batch", "sequence", "heads", "head_dim", "dtype"}},
-    {CallKind::kAllGather, "all_gather", {"bytes"}},
-    {CallKind::kReduceScatter, "reduce_scatter", {"elements", "dtype"}},
-    {CallKind::kAllReduce, "all_reduce", {"elements", "dtype"}},
-    {CallKind::kDone, "the end of a call", {}},
+    {CallKind::kDcpReduce, "decode_cp_a2a_lse_reduce", {"rows", "head_dim", "dtype", "base"}},
 };
 }  // namespace
 

@@ -18,11 +18,6 @@ enum class CallKind : int64_t {
   kMoeCombine,
   kDcpAlltoall,
   kDcpReduce,
-  kUlysses,
-  kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  kDone,  // the second phase of a call: its memory may be written again
 };
 /// `numbers` are those that the text of the kind names (peers.cc), and 0.
 flashinfer::comm::Signature signature(CallKind kind, std::initializer_list<int64_t> numbers);

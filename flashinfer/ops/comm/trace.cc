@@ -10,6 +10,8 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "allreduce_fusion", .op_type = nullptr},
     {.op = "moe_a2a_initialize", .op_type = nullptr},
     {.op = "moe_a2a_dispatch_into", .op_type = nullptr},
+    {.op = "decode_cp_a2a_alltoall_into", .op_type = nullptr},
+    {.op = "decode_cp_a2a_lse_reduce", .op_type = nullptr},
     {.op = "moe_a2a_combine", .op_type = nullptr},
     {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
 };
