@@ -145,16 +145,18 @@ def _cutlass_fp8(x, w1, w2):
     return x8, None, w1, w2, [s1 * x_scale, torch.ones((), device=x.device), s2, x_scale]
 
 
-def _cutlass_nvfp4(args, x, w1, w2):
-    def experts(weights):
-        scales = 448 * 6 / weights.float().abs().amax((1, 2))
-        pairs = [flashinfer.fp4_quantize(w, s.reshape(1)) for w, s in zip(weights, scales)]
-        rows, columns = -(-weights.shape[1] // 128) * 128, -(-weights.shape[2] // 64) * 4
-        factors = torch.stack([p[1].view(torch.uint8).reshape(rows, columns) for p in pairs])
-        return torch.stack([p[0].view(torch.uint8) for p in pairs]), factors.view(torch.int32), scales
+def _nvfp4_experts(weights):
+    """(codes, scale factors in tiles of 128x4, what each expert was multiplied by)."""
+    scales = 448 * 6 / weights.float().abs().amax((1, 2))
+    pairs = [flashinfer.fp4_quantize(w, s.reshape(1)) for w, s in zip(weights, scales)]
+    rows, columns = -(-weights.shape[1] // 128) * 128, -(-weights.shape[2] // 64) * 4
+    factors = torch.stack([p[1].view(torch.uint8).reshape(rows, columns) for p in pairs])
+    return torch.stack([p[0].view(torch.uint8) for p in pairs]), factors.view(torch.int32), scales
 
+
+def _cutlass_nvfp4(args, x, w1, w2):
     one = torch.ones((), device=x.device)
-    (w1, f1, s1), (w2, f2, s2) = experts(w1), experts(w2)
+    (w1, f1, s1), (w2, f2, s2) = _nvfp4_experts(w1), _nvfp4_experts(w2)
     x, x_scale = flashinfer.fp4_quantize(x, one.reshape(1)) if args.quantized_input else (x, None)
     return x, x_scale, w1, w2, [one, f1, 1 / s1, one, f2, 1 / s2]
 
@@ -204,27 +206,40 @@ def _bgmv(args, device):
                 Check(2e-2, 2e-2, share=1e-3), uses_pdl=False)
 
 
-# Kernels of one GPU generation that compute what cutlass_fused_moe computes with NVFP4 weights: whether their tokens are NVFP4 already.
-_BY_CUTLASS = {"cute_dsl_fp4_block_scale_moe": True, "b12x_fused_moe": False, "unified_nvfp4_moe": True}
+def _b12x(args, device):
+    activations = {ActivationType.Swiglu: "silu", ActivationType.Geglu: "gelu_tanh", ActivationType.Relu2: "relu2"}
+    if args.activation_type not in activations:
+        raise ValueError(f"b12x_fused_moe has no activation {args.activation_type.name}, but {', '.join(a.name for a in activations)}")
+    x = torch.randn(args.num_tokens, args.hidden_size, device=device).bfloat16()
+    weights, chosen = torch.softmax(torch.randn(args.num_tokens, args.num_experts, device=device), -1).topk(args.top_k)
+    (w1, f1, s1), (w2, f2, s2) = map(_nvfp4_experts, _weights(args, device))
+    options = {"w1_alpha": 1 / s1, "w2_alpha": 1 / s2, "fc2_input_scale": torch.ones(1, device=device), "activation": activations[args.activation_type],
+               "quant_mode": args.b12x_quant_mode}
+
+    def call(x, w1, f1, w2, f2):
+        return flashinfer.b12x_fused_moe(x, w1, f1, w2, f2, chosen.int(), weights, args.num_experts, args.top_k, **options)
+
+    return Case(call, (x, w1, f1, w2, f2), row=_row(args, weight_dtype=torch.uint8), check=_CHECK, **_work(args, "bf16", "nvfp4"))
+
+
+# Kernels of one GPU generation that compute what cutlass_fused_moe computes with NVFP4 weights and tokens.
+_BY_CUTLASS = ("cute_dsl_fp4_block_scale_moe", "unified_nvfp4_moe")
 
 
 def _by_cutlass(args, device):
-    if args.b12x_quant_mode != "nvfp4":
-        raise NotImplementedError(f"routine {args.routine} with --b12x_quant_mode {args.b12x_quant_mode} is not available in this library: its packed weights are "
-                                  "those of one GPU kernel")
     local = args.local_num_experts or args.num_experts
     if args.num_experts % local or args.local_expert_offset % local:
         raise ValueError(f"--local_num_experts is {local} and --local_expert_offset {args.local_expert_offset}, but the first must divide the second and "
                          f"--num_experts, {args.num_experts}")
     print(f"[WARNING] {args.routine} is a kernel of one GPU generation; the same mixture of NVFP4 experts is run by cutlass_fused_moe.")
-    case = _cutlass(argparse.Namespace(**{**vars(args), "cutlass_variant": "nvfp4", "quantized_input": _BY_CUTLASS[args.routine], "tp_size": 1,
+    case = _cutlass(argparse.Namespace(**{**vars(args), "cutlass_variant": "nvfp4", "quantized_input": True, "tp_size": 1,
                                           "tp_rank": 0, "local_num_experts": None, "ep_size": args.num_experts // local, "ep_rank": args.local_expert_offset // local}), device)
-    work = _work(args, "nvfp4" if _BY_CUTLASS[args.routine] else "bf16", "nvfp4")
+    work = _work(args, "nvfp4", "nvfp4")
     case.flops, case.bytes, case.row = work["flops"], work["bytes"], _row(args, weight_dtype=torch.uint8)
     return case
 
 
-_MAKERS = {**dict.fromkeys(_BY_CUTLASS, _by_cutlass), "trtllm_fp4_block_scale_moe": _trtllm_fp4, "trtllm_fp8_block_scale_moe": _trtllm_fp8_block,
+_MAKERS = {**dict.fromkeys(_BY_CUTLASS, _by_cutlass), "b12x_fused_moe": _b12x, "trtllm_fp4_block_scale_moe": _trtllm_fp4, "trtllm_fp8_block_scale_moe": _trtllm_fp8_block,
            "trtllm_fp8_per_tensor_scale_moe": _trtllm_fp8_tensor, "cutlass_fused_moe": _cutlass, "bgmv_moe": _bgmv}
 
 
