@@ -121,7 +121,7 @@ HEAD = """## Measured
 
 Written by `make bench` on {day}, commit {commit}, on {machine}. Everything in a row was measured in turns: a copy of as many bytes (rows of 16 MB and
 more), summing the inputs ("reading"), other libraries and another row ("time": its median over the row's, so more than 1 is slower than this library).
-The peak is of bf16 dots, of f32 FMA where the inputs are f32 or f16. Shares below 0.1 are left out. Values in bold miss the row's goal.
+The peak is of bf16 dots (vdpbf16ps), of f32 FMA where the inputs are f32 or f16; kernels on AMX tiles or 8-bit dots exceed 1. Shares below 0.1 are left out. Values in bold miss the row's goal.
 """
 
 
