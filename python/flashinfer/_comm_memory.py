@@ -82,22 +82,28 @@ class MnnvlMemory:
         return False
 
 
-_shared = {}  # address of rank 0's part -> the tensor that keeps the memory alive
+_shared = {}  # address of rank 0's part -> the tensor that keeps the memory alive, and its communicator
 
 
 def create_shared_buffer(size_in_bytes, group=None):
     """Memory of every rank of the torch.distributed group (or communicator) `group`, mapped by all: their addresses, by rank. Collective."""
-    memory = share(group if hasattr(group, "allgather") else resolved(None, group), size_in_bytes)
-    _shared[memory.data_ptr()] = memory
+    comm = group if hasattr(group, "allgather") else resolved(None, group)
+    memory = share(comm, size_in_bytes)
+    _shared[memory.data_ptr()] = memory, comm
     return [memory[r].data_ptr() for r in range(memory.shape[0])]
 
 
 def shared_buffer(addresses, what):
     """The tensor of create_shared_buffer whose addresses these are."""
-    memory = _shared.get(addresses[0]) if addresses else None
+    memory = _shared.get(addresses[0], (None,))[0] if addresses else None
     if memory is None or [memory[r].data_ptr() for r in range(memory.shape[0])] != list(addresses):
         raise ValueError(f"{what} are {list(addresses)}, but must be the addresses that create_shared_buffer returned in this process")
     return memory
+
+
+def communicator(memory):
+    """Of the ranks that share a tensor of shared_buffer."""
+    return _shared[memory.data_ptr()][1]
 
 
 def free_shared_buffer(pointers, group=None):

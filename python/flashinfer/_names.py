@@ -52,6 +52,8 @@ HOMES = {
              "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
     "_context_parallel": "decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall decode_cp_a2a_init_workspace "
                          "decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size",
+    "_vllm_all_reduce": "vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar vllm_meta_size vllm_register_buffer "
+                        "vllm_register_graph_buffers",
     "_comm_memory": "MnnvlConfig MnnvlMemory create_shared_buffer free_shared_buffer",
     "_moe_alltoall": "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank "
                      "moe_a2a_wrap_payload_tensor_in_workspace",
@@ -159,8 +161,8 @@ MODULES = {
         "trtllm_create_ipc_workspace_for_all_reduce trtllm_create_ipc_workspace_for_all_reduce_fusion trtllm_custom_all_reduce "
         "trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion "
         "trtllm_lamport_initialize trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion "
-        "trtllm_moe_finalize_allreduce_fusion ulysses_a2a vllm_all_reduce vllm_dispose vllm_init_custom_ar vllm_meta_size "
-        "vllm_register_buffer",
+        "trtllm_moe_finalize_allreduce_fusion ulysses_a2a vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar "
+        "vllm_meta_size vllm_register_buffer vllm_register_graph_buffers",
     "comm.abstractions": "CommBackend",
     "comm.allreduce": "allreduce_fusion create_allreduce_fusion_workspace MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
     "comm.comm_backend": "MPIBackend ShmBackend TorchDistBackend",

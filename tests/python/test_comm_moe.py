@@ -199,6 +199,32 @@ def check_context_parallel_reduce(backend, rank):
         comm.decode_cp_a2a_lse_reduce(all_o[rank], all_lse[rank], workspace, rank, RANKS, "base10")
 
 
+def check_vllm_all_reduce(backend, rank):
+    pointers, buffer = comm.create_shared_buffer(comm.vllm_meta_size(), backend), comm.create_shared_buffer(1 << 21, backend)
+    fa = comm.vllm_init_custom_ar(pointers, torch.empty(8, dtype=torch.uint8), rank, False)
+    comm.vllm_register_buffer(fa, buffer)
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        for n in (8, 24, 512, 300_000):
+            inputs = [torch.randn(n, generator=torch.Generator().manual_seed(n + r)).to(dtype) for r in range(RANKS)]
+            out = torch.empty(n, dtype=dtype)
+            comm.vllm_all_reduce(fa, inputs[rank], out, buffer[rank], 1 << 21, 36)
+            want = inputs[0].float()
+            for x in inputs[1:]:
+                want = want + x.float()
+            assert torch.equal(out, want.to(dtype))
+    with pytest.raises(ValueError, match="not in a buffer"):
+        comm.vllm_all_reduce(fa, out, out, 0, 0, 1)
+    with pytest.raises(ValueError, match="reg_buffer_sz_bytes is 16"):
+        comm.vllm_all_reduce(fa, out, out, buffer[rank], 16, 1)
+    with pytest.raises(ValueError, match="multiple of 16 bytes"):
+        comm.vllm_all_reduce(fa, out[:3], out[:3], buffer[rank], 1 << 21, 1)
+    assert comm.vllm_get_graph_buffer_ipc_meta(fa) == ([], [])
+    comm.vllm_dispose(fa)
+    with pytest.raises(ValueError, match="must be what vllm_init_custom_ar returned"):
+        comm.vllm_dispose(fa)
+    comm.free_shared_buffer(buffer)
+
+
 CHECKS = [name for name in list(globals()) if name.startswith("check_")]
 
 
