@@ -12,6 +12,7 @@ constexpr op::Case kKda[] = {
     {"f32_state", FI_KDA("bf16", "3", "64", "64") FI_GATE("64") "cu_seqlens=i64:[0,1,2,3] state=f32:3x4x64x64 beta_is_logit=True", "cpu", op::kAot},
     {"bounded", FI_KDA("bf16", "4", "64", "32") FI_GATE("64") "lower_bound=-5.0 cu_seqlens=i32:[0,2,3] state=f16:3x4x32x64 read_indices=i32:[2,0] "
      "write_indices=i32:[1,-1] scale=0.5"},
+    {"stored_twice", FI_KDA("bf16", "2", "64", "32") "cu_seqlens=i32:[0,1,2] state=bf16:3x4x32x64 read_indices=i32:[2,0] after_indices=i32:[2,1]"},
     {"draft", FI_KDA("bf16", "6", "64", "64") "cu_seqlens=i32:[0,3,6] state=bf16:9x4x64x64 read_indices=i32:[1,2] after_indices=i32:[3,-1,4,5,6,7] "
      "disable_state_update=True"},
     {"caches", FI_KDA("bf16", "23", "128", "128") "cu_seqlens=i32:[0,3,19,23] state=bf16:3x4x128x128 read_indices=i32:[2,0,-1] "

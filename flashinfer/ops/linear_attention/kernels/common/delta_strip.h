@@ -39,6 +39,7 @@ class DeltaStrips {
   static constexpr int kRows = 16, L = 16, kPairs = K / (2 * L);
 
  public:
+  /// The new rows go to one place, which may be that of the old ones: token.after or state.out.
   DeltaStrips(const DeltaState<bf16_t>& state, const DeltaToken<bf16_t>& token) : s(state), t(token) {
     sort(t.k, k), sort(t.kd, kd), sort(t.qd, qd);
     if constexpr (Channels) sort(t.decay, decay);
@@ -54,8 +55,10 @@ class DeltaStrips {
       if constexpr (Corrections) store(t.d + v, d);
       alignas(64) float ds[kRows];
       store(ds, d);
-      if (t.after) update(s.in + v * s.in_row, t.after + v * t.after_row, t.after_row, ds);
-      if (s.out) update(s.in + v * s.in_row, s.out + v * s.out_row, s.out_row, ds);
+      if (t.after)
+        update(s.in + v * s.in_row, t.after + v * t.after_row, t.after_row, ds);
+      else if (s.out)
+        update(s.in + v * s.in_row, s.out + v * s.out_row, s.out_row, ds);
     }
     return v;
   }
