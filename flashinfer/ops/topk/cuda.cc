@@ -19,8 +19,9 @@ TopKCudaParams cuda_params_of(const TensorView& input, int64_t k, int64_t tie_br
 op::Prepared prepare_top_k_cuda(const TensorView& input, const TopKCudaParams& params, Device device) {
   const uint64_t bits = reinterpret_cast<uintptr_t>(params.input) |
                         static_cast<uint64_t>(params.rows > 1 ? params.input_stride * input.item_size() : 0);
-  // Long rows: 1024 threads, since a decode batch has fewer rows than the chip has SMs.
-  const TopKCudaConfig c{input.dtype(), bits % 16 == 0, static_cast<short>(params.d >= 8192 ? 1024 : 256)};
+  // Long rows: 512 threads, since a decode batch has fewer rows than the chip has SMs; with 1024, whose registers are
+  // at most 64, ptxas spilled.
+  const TopKCudaConfig c{input.dtype(), bits % 16 == 0, static_cast<short>(params.d >= 8192 ? 512 : 256)};
   if (params.rows >= int64_t{1} << 31 || params.d >= int64_t{1} << 31)
     return op::Unsupported{"on a GPU there are fewer than 2^31 rows, of fewer than 2^31 elements"};
   return with_cuda_kernel<kTopKCuda>(c, device, [params, c, device](const jit::CudaLoaded& kernel) {

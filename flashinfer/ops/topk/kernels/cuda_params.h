@@ -13,6 +13,9 @@ struct TopKCudaConfig {
   unsigned char aligned;  // rows begin at multiples of 16 bytes
   short threads;          // of a block, which processes a row
 
+  /// Up to 128 registers a thread: left alone, ptxas took 40 for one target and spilled.
+  constexpr int min_blocks() const { return 512 / threads; }
+
   static constexpr const char* kName = "flashinfer::TopKCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {
