@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
@@ -18,10 +20,37 @@ constexpr size_t kRed = 256;
 /// Larger blocks are mapped sparsely and use memory only where touched, for tests of addresses beyond 2^31 elements.
 constexpr size_t kSparse = size_t{1} << 30;
 
+struct Block {
+  size_t bytes;
+  std::unique_ptr<uint8_t[]> written;
+};
 struct State {
   std::mutex mutex;
-  std::map<void*, size_t> blocks;
+  std::map<const void*, Block> blocks;
+
+  /// The block that holds [p, p + bytes), and the offset of p in it.
+  std::pair<const Block*, size_t> find(const void* p, size_t bytes) const {
+    auto it = blocks.upper_bound(p);
+    if (it == blocks.begin()) return {nullptr, 0};
+    --it;
+    const size_t at = static_cast<size_t>(static_cast<const char*>(p) - static_cast<const char*>(it->first));
+    return at + bytes <= it->second.bytes ? std::pair(&it->second, at) : std::pair<const Block*, size_t>(nullptr, 0);
+  }
 };
+
+bool has(const uint8_t* bits, size_t i) { return bits == nullptr || (bits[i / 8] >> i % 8 & 1); }
+void set(uint8_t* bits, size_t first, size_t n) {
+  for (size_t i = first; i < first + n;) {
+    if (i % 8 == 0 && i + 8 <= first + n) {
+      const size_t whole = (first + n - i) / 8;
+      std::memset(bits + i / 8, 0xff, whole);
+      i += 8 * whole;
+    } else {
+      bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | 1u << i % 8);
+      ++i;
+    }
+  }
+}
 
 size_t whole_of(size_t bytes) { return round_up(bytes, 256) + 2 * kRed; }
 State& state() {
@@ -44,7 +73,7 @@ void* allocate(size_t bytes) {
   if (bytes < kSparse) std::memset(raw, 0xff, whole);
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  s.blocks[p] = bytes;
+  s.blocks[p] = {bytes, bytes < kSparse ? std::make_unique<uint8_t[]>(ceil_div(bytes, 8)) : nullptr};
   return p;
 }
 
@@ -56,7 +85,7 @@ void release(void* p) {
     const std::lock_guard lock(s.mutex);
     const auto it = s.blocks.find(p);
     if (it == s.blocks.end()) return;
-    bytes = it->second;
+    bytes = it->second.bytes;
     s.blocks.erase(it);
   }
   char* const raw = static_cast<char*>(p) - kRed;
@@ -71,8 +100,26 @@ std::vector<Range> ranges() {
   const std::lock_guard lock(s.mutex);
   std::vector<Range> list;
   list.reserve(s.blocks.size());
-  for (const auto& [p, bytes] : s.blocks) list.push_back({p, bytes});
+  for (const auto& [p, b] : s.blocks) list.push_back({p, b.bytes, b.written.get()});
   return list;
+}
+
+void wrote(void* p, size_t bytes) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto [block, at] = s.find(p, bytes);
+  if (block != nullptr && block->written) set(block->written.get(), at, bytes);
+}
+
+void copied(void* to, const void* from, size_t bytes) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto [target, at] = s.find(to, bytes);
+  const auto [source, from_at] = s.find(from, bytes);
+  if (target == nullptr || !target->written) return;
+  if (source == nullptr || !source->written) return set(target->written.get(), at, bytes);
+  for (size_t i = 0; i < bytes; ++i)
+    if (has(source->written.get(), from_at + i)) set(target->written.get(), at + i, 1);
 }
 
 }  // namespace flashinfer::emu_memory

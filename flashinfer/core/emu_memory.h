@@ -2,6 +2,7 @@
 // Memory of the emulated GPU, `emu:0`: host memory between red zones, tracked block by block.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace flashinfer::emu_memory {
@@ -14,7 +15,12 @@ void release(void* p);
 struct Range {
   const void* begin;
   size_t bytes;
+  uint8_t* written;  // a bit for each byte, set when it was written by a kernel or copied here; null: all were (sparse)
 };
+/// The host wrote `bytes` at `p`; ignored when that is not emulated memory.
+void wrote(void* p, size_t bytes);
+/// The host copied `bytes` from `from` to `to`: what nothing has written stays so.
+void copied(void* to, const void* from, size_t bytes);
 /// All live blocks, by address.
 std::vector<Range> ranges();
 

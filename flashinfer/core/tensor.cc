@@ -7,6 +7,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/emu_memory.h"
 #include "flashinfer/core/transfer.h"
 
 namespace flashinfer {
@@ -211,6 +212,7 @@ Tensor Tensor::zeros(std::span<const int64_t> shape, DType dtype, Device device)
     cuda::fill(t.data(), 0, static_cast<size_t>(t.nbytes()), device.index, Context::current().stream);
   else
     std::memset(t.data(), 0, static_cast<size_t>(t.nbytes()));
+  if (device.type == DeviceType::kEmu) emu_memory::wrote(t.data(), static_cast<size_t>(t.nbytes()));
   return t;
 }
 
@@ -222,7 +224,7 @@ char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
   const bool rest_compact = v.rank() - dim == 1 && (v.stride(dim) == 1 || v.size(dim) <= 1);
   if (dim == v.rank() || rest_compact) {
     const int64_t bytes = item * (dim == v.rank() ? 1 : v.size(dim));
-    std::memcpy(to, from, static_cast<size_t>(bytes));
+    copy_bytes(to, v.device(), from, v.device(), static_cast<size_t>(bytes));
     return to + bytes;
   }
   for (int64_t i = 0; i < v.size(dim); ++i) to = copy_elements(v, dim + 1, from + i * v.stride(dim) * item, to);
@@ -241,7 +243,7 @@ Tensor Tensor::clone(const TensorView& v) {
     return t;
   }
   if (v.is_contiguous())
-    std::memcpy(t.data(), v.data(), static_cast<size_t>(v.nbytes()));
+    copy_bytes(t.data(), v.device(), v.data(), v.device(), static_cast<size_t>(v.nbytes()));
   else
     copy_elements(v, 0, static_cast<const char*>(v.data()), static_cast<char*>(t.data()));
   return t;

@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/emu_memory.h"
 
 namespace flashinfer {
 
@@ -30,9 +31,10 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
   void* const stream = Context::current().stream;
   const bool to_gpu = !host_can_read(to_device), from_gpu = !host_can_read(from_device);
   if (bytes == 0) return;
-  if (!to_gpu && !from_gpu)
+  if (!to_gpu && !from_gpu) {
     std::memcpy(to, from, bytes);
-  else if (!to_gpu)
+    if (to_device.type == DeviceType::kEmu) emu_memory::copied(to, from, bytes);
+  } else if (!to_gpu)
     cuda::download(to, from, bytes, from_device.index, stream);
   else if (!from_gpu)
     cuda::upload(to, from, bytes, to_device.index, stream);

@@ -99,9 +99,8 @@ void launch(const CudaLoaded& loaded, const void* params, size_t bytes, const cu
   const CudaKernel& k = kernel_of(loaded);
   if (k.device.type == DeviceType::kCUDA)
     return cuda::launch(k.function, params, l, Context::current().stream, k.name.c_str());
-  // The largest block's shared memory of any GPU (228 KB of sm_90 less 1 KB): heuristics respect smaller limits of a
-  // target.
-  cuda::check_launch(l, true, 232448, k.name.c_str());
+  const Arch& arch = arch_of_number(arch_number(k.device));
+  cuda::check_launch(l, arch.clusters, arch.shared_bytes, k.name.c_str());
   run_emulated(k, params, bytes, l);
 }
 

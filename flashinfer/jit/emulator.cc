@@ -9,6 +9,7 @@
 #include "flashinfer/core/emu_memory.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/jit/cuda_load.h"
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/kernels/emu/emu.h"
 
 namespace flashinfer::jit {
@@ -35,11 +36,14 @@ void (*load_emulated(const std::string& path, std::string& error))(const void*) 
 
 void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& l) {
   std::vector<emu::Range> memory;
-  for (const emu_memory::Range& r : emu_memory::ranges()) memory.push_back({r.begin, r.bytes});
+  for (const emu_memory::Range& r : emu_memory::ranges()) memory.push_back({r.begin, r.bytes, r.written});
   emu::Options options;
   options.seed = t_emulation ? t_emulation->seed_ : static_cast<uint64_t>(env::integer("FLASHINFER_EMU_SEED"));
   options.count = t_emulation && t_emulation->count_;
   options.memory = memory;
+  const Arch& arch = arch_of_number(arch_number(kernel.device));
+  options.shared_limit = static_cast<unsigned>(arch.shared_bytes);
+  options.clusters = arch.clusters, options.async_copy = arch.async_copy;
   emu::Report report = emu::run(kernel.emulated, params, bytes, l, options);
   FI_CHECK(report.error.empty(), RuntimeError, "emulator: ", kernel.name, " (seed ", options.seed, "):\n",
            report.error);

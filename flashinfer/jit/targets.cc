@@ -13,23 +13,24 @@ namespace flashinfer::jit {
 namespace {
 
 constexpr Arch kArchs[] = {
-    // name, number, suffix, compiler, async_copy, fp8_mma, clusters, wgmma, tensor_memory, block_scaled_mma
-    {"sm_75", 75, 0, 12000, false, false, false, false, false, false},
-    {"sm_80", 80, 0, 12000, true, false, false, false, false, false},
-    {"sm_86", 86, 0, 12000, true, false, false, false, false, false},
-    {"sm_89", 89, 0, 12000, true, true, false, false, false, false},
-    {"sm_90", 90, 0, 12000, true, true, true, false, false, false},
-    {"sm_90a", 90, 'a', 12000, true, true, true, true, false, false},
-    {"sm_100a", 100, 'a', 12080, true, true, true, false, true, false},
-    {"sm_100f", 100, 'f', 12090, true, true, true, false, true, false},
-    {"sm_103a", 103, 'a', 12090, true, true, true, false, true, false},
-    {"sm_103f", 103, 'f', 12090, true, true, true, false, true, false},
-    {"sm_110a", 110, 'a', 13000, true, true, true, false, true, false},
-    {"sm_110f", 110, 'f', 13000, true, true, true, false, true, false},
-    {"sm_120a", 120, 'a', 12080, true, true, true, false, false, true},
-    {"sm_120f", 120, 'f', 12090, true, true, true, false, false, true},
-    {"sm_121a", 121, 'a', 12090, true, true, true, false, false, true},
-    {"sm_121f", 121, 'f', 12090, true, true, true, false, false, true},
+    // name, number, suffix, compiler, async_copy, fp8_mma, clusters, wgmma, tensor_memory, block_scaled_mma,
+    // shared_bytes
+    {"sm_75", 75, 0, 12000, false, false, false, false, false, false, 65536},
+    {"sm_80", 80, 0, 12000, true, false, false, false, false, false, 166912},
+    {"sm_86", 86, 0, 12000, true, false, false, false, false, false, 101376},
+    {"sm_89", 89, 0, 12000, true, true, false, false, false, false, 101376},
+    {"sm_90", 90, 0, 12000, true, true, true, false, false, false, 232448},
+    {"sm_90a", 90, 'a', 12000, true, true, true, true, false, false, 232448},
+    {"sm_100a", 100, 'a', 12080, true, true, true, false, true, false, 232448},
+    {"sm_100f", 100, 'f', 12090, true, true, true, false, true, false, 232448},
+    {"sm_103a", 103, 'a', 12090, true, true, true, false, true, false, 232448},
+    {"sm_103f", 103, 'f', 12090, true, true, true, false, true, false, 232448},
+    {"sm_110a", 110, 'a', 13000, true, true, true, false, true, false, 232448},
+    {"sm_110f", 110, 'f', 13000, true, true, true, false, true, false, 232448},
+    {"sm_120a", 120, 'a', 12080, true, true, true, false, false, true, 101376},
+    {"sm_120f", 120, 'f', 12090, true, true, true, false, false, true, 101376},
+    {"sm_121a", 121, 'a', 12090, true, true, true, false, false, true, 101376},
+    {"sm_121f", 121, 'f', 12090, true, true, true, false, false, true, 101376},
 };
 
 thread_local int emulated = 90;

@@ -23,6 +23,7 @@ struct Arch {
   bool wgmma;             // wgmma, setmaxnreg: sm_90a only
   bool tensor_memory;     // tcgen05: data-centre Blackwell with a suffix
   bool block_scaled_mma;  // mma.sync with block scales (mxfp4, nvfp4): consumer Blackwell with a suffix
+  int shared_bytes;       // most shared memory of a block, opted in
 };
 std::span<const Arch> arch_table();
 const Arch& arch_of(Target t);  // InternalError for a target that is not a GPU

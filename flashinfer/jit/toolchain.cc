@@ -331,7 +331,8 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
 }
 
 /// The emulator sees every access through calls that -fsanitize=thread inserts; their bodies are in the artifact, and
-/// no sanitizer runtime is linked (-nodefaultlibs), however the library was built. Merged or vectorised accesses would
+/// no sanitizer runtime is linked (-nodefaultlibs), however the library was built. -fsanitize=bounds does the same for
+/// indices of local arrays, which may be in registers. Merged or vectorised accesses would
 /// hide what a thread does.
 Flags emulator_flags() {
   Flags f;
@@ -353,9 +354,9 @@ Flags emulator_flags() {
                "-nodefaultlibs",
                "-DFI_EMU=1"};
   if (host_toolchain().compiler.find("clang") == std::string::npos)
-    add(f.compile, {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0"});
+    add(f.compile, {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=bounds-strict"});
   else
-    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0"});
+    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fsanitize=array-bounds"});
   f.link = {"-lm", "-lc", "-lgcc"};
   return f;
 }

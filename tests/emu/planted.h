@@ -36,8 +36,18 @@ struct Planted {
     auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module, name));
     if (kernel == nullptr) throw std::runtime_error(std::string("no kernel ") + name);
     const PlantedParams p{first(in), first(out), counter.data(), n};
-    return emu::run(kernel, &p, sizeof(p), launch, {.seed = seed, .races = true, .count = count, .memory = ranges});
+    options.seed = seed, options.count = count, options.memory = ranges;
+    return emu::run(kernel, &p, sizeof(p), launch, options);
   }
+  /// Nothing has written `out` yet.
+  void forget_output() {
+    std::fill_n(reinterpret_cast<uint8_t*>(first(out)), n * 4, uint8_t{0xff});
+    written.assign(static_cast<size_t>(n) / 2 + 1, 0);
+    for (Range& r : ranges)
+      if (r.begin == first(out)) r.written = written.data();
+  }
+  Options options;
+  std::vector<uint8_t> written;
   const char* module_file = FI_EMU_PLANTED;
   std::vector<Range> ranges;
 };

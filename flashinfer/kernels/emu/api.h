@@ -20,11 +20,18 @@ struct ThreadInfo {
 enum Access : uint32_t {
   kRead = 0,
   kWrite = 1,
-  kAtomic = 2,     // never races with another atomic
-  kUnaligned = 4,  // known to the compiler as possibly misaligned (the GPU splits it)
-  kMatrix = 8,     // ldmatrix, stmatrix
-  kAsync = 16,     // source of cp.async
+  kAtomic = 2,       // never races with another atomic
+  kUnaligned = 4,    // known to the compiler as possibly misaligned (the GPU splits it)
+  kMatrix = 8,       // ldmatrix, stmatrix
+  kAsync = 16,       // source of cp.async
+  kBlockScope = 32,  // an atomic that only threads of its block see as one
+  kReadToo = 128,    // a write that reads the old value
+  kLanding = 64,     // end of the read of a source of cp.async, which began when it was issued
 };
+
+/// How an atomic operation orders memory and what it does. Without acquire and release it is relaxed: it orders nothing
+/// but, with fences on both sides, what the fences order.
+enum AtomicOrder : uint32_t { kRelaxed = 0, kAcquire = 1, kRelease = 2, kLoadOnly = 4, kStoreOnly = 8, kOfBlock = 16 };
 
 /// Kind of a warp-level synchronisation; printed in reports.
 enum class Meeting : uint32_t { kSync, kShuffle, kVote, kMma, kMatrixLoad, kMatrixStore, kElect };
@@ -34,7 +41,7 @@ enum class Count : uint32_t { kMma, kMatrix, kShuffle, kVote, kBarrier, kAsyncCo
 
 struct Api {
   const ThreadInfo* now;
-  uintptr_t stack_begin, stack_bytes;  // all fibers' stacks: accesses there are local variables
+  uintptr_t stack_begin, stack_bytes;  // of the running thread: accesses there are local variables
 
   void (*access)(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
   /// Barrier `id` of the block for `threads` threads (0: all live ones); `wait` 0: arrives only.
@@ -47,8 +54,11 @@ struct Api {
   void (*async_copy)(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
   void (*async_commit)(const void* pc);
   void (*async_wait)(uint32_t pending, const void* pc);
-  /// Runs `apply` on memory, atomically, with acquire-release order.
-  void (*atomic)(void* p, uint32_t bytes, void (*apply)(void* p, void* operand), void* operand, const void* pc);
+  /// Runs `apply` on memory, atomically; `order`: of AtomicOrder.
+  void (*atomic)(void* p, uint32_t bytes, void (*apply)(void* p, void* operand), void* operand, uint32_t order,
+                 const void* pc);
+  /// A fence of the block (`of_block`) or of the GPU.
+  void (*fence)(uint32_t of_block, const void* pc);
   void (*cluster_barrier)(uint32_t arrive, uint32_t wait, const void* pc);
   void (*grid_barrier)(const void* pc);
   /// The same address in the shared memory of another block of the cluster.
@@ -57,6 +67,8 @@ struct Api {
   void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
   void (*fail)(const char* sentence, const void* pc);
+  /// Index `index` of an array in registers or local memory, of type `type` ("'float [4]'"), is out of range.
+  void (*array_bounds)(int64_t index, const char* type, const void* pc);
 };
 
 /// The argument of flashinfer_emu_kernel.

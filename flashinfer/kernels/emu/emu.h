@@ -16,6 +16,9 @@ namespace flashinfer::emu {
 struct Range {
   const void* begin;
   size_t bytes;
+  /// One bit for each byte, set once it was written; the kernel's writes set it. A byte without it holds 0xff unless
+  /// the host wrote it directly. Null: all of it has values.
+  uint8_t* written = nullptr;
 };
 
 struct Options {
@@ -23,6 +26,10 @@ struct Options {
   bool races = true;
   bool count = false;
   std::span<const Range> memory = {};  // sorted by begin; empty: global accesses are not bounds-checked
+  // What the emulated GPU has (jit/targets.h).
+  unsigned shared_limit = 232448;  // bytes of shared memory a block
+  bool clusters = true;            // from sm_90
+  bool async_copy = true;          // cp.async and mma of 16 x 8 x 16: from sm_80
 };
 
 /// One source line's worst shared request, or its global requests together.
@@ -52,7 +59,6 @@ struct Report {
   std::vector<std::string> errors;  // sentences with source lines
   Counts counts;
   uint64_t switches = 0;
-  uint64_t lost_readers = 0;  // reads dropped by the race detector
 };
 
 /// The argument of an artifact's flashinfer_emu_bind.

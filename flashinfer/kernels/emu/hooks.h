@@ -49,6 +49,26 @@ FI_EMU_HOOK void* __tsan_memset(void* to, int value, size_t n) {
   FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
   return __builtin_memset(to, value, n);
 }
+
+// -fsanitize=bounds calls this before an access to an array of known length with an index out of range: kernels keep
+// arrays in registers or local memory, which the hooks above do not see.
+namespace flashinfer::emu {
+struct TypeName {
+  uint16_t kind, info;  // kind 0: an integer, with info = log2 of its bits * 2 + 1 if it is signed
+  char name[1];
+};
+struct OutOfBounds {
+  const char* file;
+  uint32_t line, column;
+  const TypeName *array, *index;
+};
+}  // namespace flashinfer::emu
+FI_EMU_HOOK void __ubsan_handle_out_of_bounds(flashinfer::emu::OutOfBounds* data, uintptr_t index) {
+  const uint32_t unused = 64 - (1u << (data->index->info >> 1) < 64 ? 1u << (data->index->info >> 1) : 64);
+  const int64_t value = data->index->info & 1 ? static_cast<int64_t>(index << unused) >> unused
+                                              : static_cast<int64_t>(index << unused >> unused);
+  flashinfer::emu::api->array_bounds(value, data->array->name, FI_EMU_PC);
+}
 extern "C" __attribute__((visibility("default"), used, no_sanitize("thread"))) inline void flashinfer_emu_bind(
     void* hooks) {
   flashinfer::emu::api = static_cast<flashinfer::emu::Api*>(hooks);

@@ -5,7 +5,8 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "flashinfer/kernels/emu/api.h"
@@ -27,6 +28,11 @@ struct AsyncCopy {
   const void* pc;
 };
 
+struct Seen {
+  uintptr_t at = 0;
+  const void* pc = nullptr;
+};
+
 struct Thread : ThreadInfo {
   Context context;
   uint32_t index = 0;  // in the gang
@@ -38,7 +44,15 @@ struct Thread : ThreadInfo {
   const void* waits_at = nullptr;
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
   std::vector<AsyncCopy> open;                 // not committed yet
-  std::set<uint32_t> acquired;                 // gangs whose writes are ordered before this thread by atomics
+  PastGangs past;                              // accesses of earlier gangs that are ordered before this thread
+  // By fences of the block [0] and the GPU [1]: what the last one released, and what relaxed atomics saw since then.
+  Knowledge released[2], seen[2];
+  int32_t started = 0;                  // its own clock when the gang began
+  bool cluster_arrived = false;         // at the cluster's barrier, without having waited
+  uint32_t cluster_phase = 0;           // of that barrier, when it arrived
+  uint32_t barrier_phase[16] = {};      // of each barrier of the block, when it last waited there
+  Seen last[4];                         // different accesses, the last of them
+  uint32_t next_last = 0, repeats = 0;  // of these, one after another
 };
 
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
@@ -60,8 +74,18 @@ struct Barrier {
   std::vector<Thread*> waiting, came;
   uint32_t threads = 0;      // 0: all live ones
   const void* pc = nullptr;  // of the first to arrive
-  std::vector<int32_t> clock;
-  std::set<uint32_t> acquired;
+  Knowledge known;
+  bool depended = false;  // one of those that came has waited for the previous kernel
+  uint32_t phase = 1;
+  std::vector<std::pair<uint32_t, int32_t>> last_came;  // threads of the phase before, and their clocks when they came
+  const void* last_pc = nullptr;
+};
+
+/// The last access of a thread to the shared memory of another block.
+struct RemoteTouch {
+  int32_t clock = 0;
+  uint32_t flags = 0;
+  const void* pc = nullptr;
 };
 
 struct Block {
@@ -70,6 +94,7 @@ struct Block {
   uint8_t* state = nullptr;  // of each byte of shared memory
   Barrier barrier[16];
   std::vector<Thread*> threads;
+  std::map<uint32_t, RemoteTouch> remote;  // by thread of the gang
 };
 enum : uint8_t { kUninitialised = 0, kInitialised = 1, kInFlight = 2 };
 
@@ -85,16 +110,18 @@ class Machine {
   void meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc);
   void async_copy(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
   void async_commit();
-  void async_wait(uint32_t pending, const void* pc);
-  void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, const void* pc);
+  void async_wait(uint32_t pending);
+  void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, uint32_t order, const void* pc);
+  void fence(bool of_block, const void* pc);
   void cluster_barrier(bool arrive, bool wait, const void* pc);
   void grid_barrier(const void* pc);
   void* map_shared(const void* p, uint32_t rank, const void* pc);
-  void depend_wait() { now_->depended = true; }
+  void depend_wait() { now_->depended = waited_ = true; }
   void count(Count what, uint32_t n) {
     if (counter_) counter_->instruction(what, n);
   }
   void fail(const char* sentence, const void* pc);
+  void array_bounds(int64_t index, const char* type, const void* pc);
 
   void thread_main();  // body of a fiber
 
@@ -110,6 +137,9 @@ class Machine {
   void wake(Thread* t);
   void preempt();
   void thread_ends(Thread& t);
+  void block_ends(Block& b);
+  void step(uintptr_t at, const void* pc);
+  [[noreturn]] void too_long(const char* why, const void* pc);
   void report_deadlock();
   [[noreturn]] void stop();
   std::string who(const Thread& t) const;
@@ -117,7 +147,8 @@ class Machine {
 
   // sync.cc
   void gather(Barrier& b, Thread& t, const void* pc);
-  void release(Barrier& b, uint32_t live);
+  void release(Barrier& b);
+  void check_phase(Barrier& b, uint32_t id, const void* pc);
   void check_places(const char* what, const void* a, const void* b, const Thread& t);
   void close_log(Warp& w);
 
@@ -127,8 +158,31 @@ class Machine {
   void out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after,
                      const void* pc);
   Block* block_of(uintptr_t at, uint32_t bytes);
+  void remote_access(Block& b, uint32_t flags, const void* pc);
+  void check_written(const Range& r, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void land(Thread& t, const AsyncCopy& c);
+
+  // race_check.cc
   void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
-  void land(Thread& t, const AsyncCopy& c, const void* pc);
+  void check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint32_t pc);
+  uint32_t unordered(const Use& u) const;
+  uint32_t unordered(const PastUse& u) const;
+  bool ordered(const Touch& o) const;
+  void report_race(const PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc,
+                   const char* other_word, const Thread* other, uint32_t other_pc);
+  void report_source(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+
+  // order.cc
+  struct SyncVariable {
+    uint32_t gang = 0;
+    Knowledge gpu;                        // released for the GPU
+    std::map<uint32_t, Knowledge> block;  // for the threads of a block of the gang
+  };
+  SyncVariable& variable(const void* p);
+  void order_by(const void* p, uint32_t order);
+  Knowledge known_now(const Thread& t) const;
+  void learn(Thread& t, const Knowledge& k);
 
   void (*kernel_)(const void*);
   std::vector<char> params_;
@@ -140,6 +194,9 @@ class Machine {
   Context scheduler_;
   bool stopped_ = false;
   uint64_t random_, switches_ = 0, budget_ = 0;
+  // Accesses of the gang: since a thread ended or a barrier was passed; in all; repeats of a thread's last read, one
+  // after another.
+  uint64_t steps_ = 0, all_steps_ = 0, quiet_ = 0;
   uint64_t next_random();
 
   uint32_t gang_ = 0, gang_blocks_ = 1;
@@ -158,16 +215,17 @@ class Machine {
 
   Clocks clocks_;
   PageMap shared_pages_{true}, global_pages_{false};
-  uint64_t lost_readers_ = 0;
   const Range* last_range_ = nullptr;
-  struct SyncVariable {
-    std::vector<int32_t> clock;
-    uint32_t gang = 0;
-    std::set<uint32_t> gangs;
-  };
-  std::map<uintptr_t, SyncVariable> variables_;
+  std::unordered_map<uintptr_t, SyncVariable> variables_;
+  std::vector<int32_t> joined_;  // of sync_warp
+  uint32_t threads_of_block_ = 1;
+  bool exact_ = false;   // an atomic has released: later gangs may be ordered after earlier ones
+  bool waited_ = false;  // a thread has waited for the previous kernel
   std::unique_ptr<Counter> counter_;
 };
+
+/// "write", "cp.async from", ... of an access.
+const char* verb(uint32_t flags);
 
 extern Machine* machine;  // of the run in progress
 extern Api api_table;

@@ -2,36 +2,46 @@
 // Checks every access of a kernel: the owner of the memory, whether the access is allowed, and earlier accesses to it.
 #include <algorithm>
 #include <cstring>
-#include <iomanip>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/hex.h"
 #include "flashinfer/kernels/emu/machine.h"
 
 namespace flashinfer::emu {
-namespace {
+
 const char* verb(uint32_t flags) {
   return flags & kAtomic  ? "atomic"
          : flags & kAsync ? (flags & kWrite ? "cp.async to" : "cp.async from")
          : flags & kWrite ? "write"
                           : "read";
 }
-}  // namespace
 
 void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* pc) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  preempt();
-  if (at - shared_begin_ + 1024 < gang_blocks_ * shared_stride_ + 1024) return shared_access(at, bytes, flags, pc);
-  if (!(flags & kWrite)) {
-    if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() ||
-        at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_))
-      return;
-    if (lines_.inside(at)) return;  // constants
-  } else if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() || lines_.inside(at)) {
+  if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() ||
+      at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_) || lines_.inside(at)) {
+    if (!(flags & kWrite)) return preempt();
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
   }
+  step(at, pc);
+  if (flags & kWrite && !(flags & kReadToo)) quiet_ = 0;
+  preempt();
+  if (at - shared_begin_ + 1024 < gang_blocks_ * shared_stride_ + 1024) return shared_access(at, bytes, flags, pc);
+  if (at - stacks().begin() < stacks().bytes()) {
+    report("local",
+           str(who(*now_), ": ", verb(flags), " of ", bytes,
+               " bytes of local memory that is not this thread's: past the end of an array, or an address that another "
+               "thread gave (%1)"),
+           pc);
+    stop();
+  }
   global_access(at, bytes, flags, pc);
+}
+
+void Machine::array_bounds(int64_t index, const char* type, const void* pc) {
+  report("local", str(who(*now_), ": index ", index, " is out of bounds of an array of type ", type, " (%1)"), pc);
+  stop();
 }
 
 Block* Machine::block_of(uintptr_t at, uint32_t bytes) {
@@ -53,6 +63,7 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   }
   if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned))
     report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
+  if (b != t.of) remote_access(*b, flags, pc);
   uint8_t* state = b->state + (at - reinterpret_cast<uintptr_t>(b->shared));
   uint8_t seen = 0;
   for (uint32_t i = 0; i < bytes; ++i)
@@ -62,7 +73,7 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
            str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(),
                " while a cp.async to it is in flight (%1)"),
            pc);
-  else if (seen == 1 && !(flags & kWrite))
+  else if (seen == 1 && (!(flags & kWrite) || flags & kReadToo))
     report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which were never written (%1)"),
            pc);
   if (flags & kWrite) std::memset(state, kInitialised, bytes);
@@ -70,6 +81,27 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at - reinterpret_cast<uintptr_t>(b->shared), bytes,
                   true, flags & kWrite);
   if (options_.races) check_race(shared_pages_, at, bytes, flags, pc);
+}
+
+/// Another block of the cluster: it must have begun before the access and may not end before it.
+void Machine::remote_access(Block& b, uint32_t flags, const void* pc) {
+  Thread& t = *now_;
+  if (b.live == 0) {
+    report("cluster",
+           str(who(t), ": ", verb(flags), " of the shared memory of block (", b.id[0], ",", b.id[1], ",", b.id[2],
+               "), which has returned (%1)"),
+           pc);
+    stop();
+  }
+  if (!options_.races) return;
+  const int32_t* const known = clocks_.of(t.index);
+  const auto begun = [&](const Thread* o) { return known[o->index] >= o->started; };
+  if (std::none_of(b.threads.begin(), b.threads.end(), begun))
+    report("cluster",
+           str(who(t), ": ", verb(flags), " of the shared memory of block (", b.id[0], ",", b.id[1], ",", b.id[2],
+               "), which need not have begun: no barrier of the cluster comes before (%1)"),
+           pc);
+  b.remote[t.index] = {known[t.index], flags, pc};
 }
 
 void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after,
@@ -118,64 +150,53 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
            pc);
     if (bytes > 8) stop();
   }
+  if (r != nullptr && r->written != nullptr) check_written(*r, at, bytes, flags, pc);
   if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
   if (options_.races) check_race(global_pages_, at, bytes, flags, pc);
 }
 
-void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
-  Thread& t = *now_;
-  const bool write = flags & kWrite, atomic = flags & kAtomic;
-  const Touch mine{gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), static_cast<uint16_t>(t.index), atomic};
-  const auto known = [&](const Touch& o) {  // no earlier access, or ordered before this one
-    if (o.gang == 0 || (o.atomic && atomic)) return true;
-    if (o.gang != gang_) return map.per_gang || t.acquired.contains(o.gang);
-    return o.thread == t.index || clocks_.of(t.index)[o.thread] >= o.clock;
-  };
-  const auto report_race = [&](const Touch& o, bool wrote) {
-    const std::string other = o.gang == gang_ ? who(*threads_[o.thread]) : "a thread of another block";
-    const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(t.of->shared)))
-                                           : str("global memory, ", hex(at));
-    report("race",
-           str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(t), " at %1 and ",
-               o.atomic ? "atomic"
-               : wrote  ? "write"
-                        : "read",
-               " by ", other, " at %2, with nothing that orders them"),
-           pc, lines_.pc(o.pc));
-  };
-  for (uintptr_t end = at + bytes; at < end;) {
-    const uintptr_t piece = std::min<uintptr_t>(end, (at | 4095) + 1) - at;
-    Page* page = map.page(at);
-    if (page == nullptr) return;
-    const uint8_t fine = static_cast<uint8_t>(__builtin_ctzll(at | piece | 16));
-    if (page->log2 > fine) page->refine(fine);
-    const size_t first = (at & 4095) >> page->log2, last = ((at & 4095) + piece - 1) >> page->log2;
-    for (size_t i = first; i <= last; ++i) {
-      Cell& c = page->cells[i];
-      if (!known(c.write)) report_race(c.write, true);
-      if (write) {
-        for (Touch& r : c.read) {
-          if (!known(r)) report_race(r, false);
-          r.gang = 0;
+/// Bits of `written` for [first, first + bytes) are set or, on a read, must be.
+void Machine::check_written(const Range& r, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
+  const size_t first = at - reinterpret_cast<uintptr_t>(r.begin);
+  const bool reads = !(flags & kWrite) || flags & kReadToo;
+  for (size_t i = first, end = first + bytes; i < end;) {
+    const size_t n = std::min(end - i, 8 - i % 8);
+    uint8_t& bits = r.written[i / 8];
+    const uint8_t mask = static_cast<uint8_t>(((1u << n) - 1) << i % 8);
+    if (reads && (bits & mask) != mask) {
+      // The host may have written directly. Words of 4 bytes, or what is read of one.
+      const uint8_t* const data = static_cast<const uint8_t*>(r.begin);
+      for (size_t word = i; word < i + n; word = (word | 3) + 1) {
+        bool poison = false;
+        for (size_t k = word; k < std::min(i + n, (word | 3) + 1); ++k) {
+          if (bits >> k % 8 & 1) continue;
+          poison = data[k] == 0xff;
+          if (!poison) break;
         }
-        c.write = mine;
-      } else {
-        Touch* slot = nullptr;
-        for (Touch& r : c.read)
-          if (r.gang == gang_ && r.thread == mine.thread) slot = &r;
-        for (Touch& r : c.read)
-          if (!slot && (known(r) || (r.gang != gang_ && map.per_gang))) slot = &r;
-        if (!slot) slot = &c.read[mine.thread % 3], ++lost_readers_;
-        *slot = mine;
+        if (!poison) continue;
+        report("unwritten",
+               str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory at byte ", first,
+                   " of an allocation of ", r.bytes, " bytes, which nothing has written (%1)"),
+               pc);
+        break;
       }
     }
-    at += piece;
+    bits |= mask;
+    i += n;
   }
 }
 
 void Machine::async_copy(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc) {
   Thread& t = *now_;
   count(Count::kAsyncCopy, 1);
+  if (!options_.async_copy) {
+    report("target", "cp.async, which this GPU does not have: it needs sm_80 (%1)", pc);
+    stop();
+  }
+  if (from > 0 && reinterpret_cast<uintptr_t>(source) - shared_begin_ < gang_blocks_ * shared_stride_) {
+    report("bounds", str(who(t), ": the source of cp.async is in shared memory (%1)"), pc);
+    stop();
+  }
   if (from > 0) access(source, from, from < bytes ? kAsync | kUnaligned : uint32_t{kAsync}, pc);
   if (reinterpret_cast<uintptr_t>(source) % bytes != 0 && from > 0)
     report("aligned", str(who(t), ": cp.async of ", bytes, " bytes from a misaligned address (%1)"), pc);
@@ -195,39 +216,26 @@ void Machine::async_commit() {
   now_->open.clear();
 }
 
-/// The copy happens as late as allowed: source and target must still be valid.
-void Machine::land(Thread& t, const AsyncCopy& c, const void*) {
+/// The copy happens as late as allowed: source and target must still be valid, and both are accesses until here.
+void Machine::land(Thread& t, const AsyncCopy& c) {
   std::memset(t.of->state + (c.target - t.of->shared), kInitialised, c.bytes);
-  if (options_.races) check_race(shared_pages_, reinterpret_cast<uintptr_t>(c.target), c.bytes, kWrite | kAsync, c.pc);
+  if (options_.races) {
+    if (c.from > 0)
+      check_race(global_pages_, reinterpret_cast<uintptr_t>(c.source), c.from, kRead | kAsync | kLanding, c.pc);
+    check_race(shared_pages_, reinterpret_cast<uintptr_t>(c.target), c.bytes, kWrite | kAsync, c.pc);
+  }
   std::memcpy(c.target, c.source, c.from);
   std::memset(c.target + c.from, 0, c.bytes - c.from);
 }
 
-void Machine::async_wait(uint32_t pending, const void* pc) {
+void Machine::async_wait(uint32_t pending) {
   Thread& t = *now_;
   preempt();
   if (pending == ~0u) async_commit(), pending = 0;
   while (t.groups.size() > pending) {
-    for (const AsyncCopy& c : t.groups.front()) land(t, c, pc);
+    for (const AsyncCopy& c : t.groups.front()) land(t, c);
     t.groups.erase(t.groups.begin());
   }
-}
-
-void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, const void* pc) {
-  Thread& t = *now_;
-  count(Count::kAtomic, 1);
-  access(p, bytes, kWrite | kAtomic, pc);
-  if (options_.races) {
-    SyncVariable& v = variables_[reinterpret_cast<uintptr_t>(p)];
-    if (v.gang != gang_) v.clock.clear(), v.gang = gang_;
-    clocks_.join(v.clock, t.index);
-    clocks_.take(t.index, v.clock);
-    clocks_.tick(t.index);
-    t.acquired.insert(v.gangs.begin(), v.gangs.end());
-    v.gangs.insert(gang_);
-    v.gangs.insert(t.acquired.begin(), t.acquired.end());
-  }
-  apply(p, operand);
 }
 
 void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
@@ -237,6 +245,10 @@ void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
     stop();
   }
   const intptr_t offset = static_cast<const char*>(p) - now_->of->shared;
+  if (offset < 0 || offset > launch_.shared_bytes) {
+    report("cluster", str(who(*now_), ": map_shared of an address that is not in the block's shared memory (%1)"), pc);
+    stop();
+  }
   return blocks_[rank].shared + offset;
 }
 

@@ -30,10 +30,11 @@ Api make_table() {
     machine->async_copy(to, from, n, have, pc);
   };
   a.async_commit = [](const void*) { machine->async_commit(); };
-  a.async_wait = [](uint32_t pending, const void* pc) { machine->async_wait(pending, pc); };
-  a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, const void* pc) {
-    machine->atomic(p, n, f, x, pc);
+  a.async_wait = [](uint32_t pending, const void*) { machine->async_wait(pending); };
+  a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, uint32_t order, const void* pc) {
+    machine->atomic(p, n, f, x, order, pc);
   };
+  a.fence = [](uint32_t of_block, const void* pc) { machine->fence(of_block != 0, pc); };
   a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) {
     machine->cluster_barrier(arrive != 0, wait != 0, pc);
   };
@@ -41,6 +42,7 @@ Api make_table() {
   a.map_shared = [](const void* p, uint32_t rank, const void* pc) { return machine->map_shared(p, rank, pc); };
   a.depend_wait = [] { machine->depend_wait(); };
   a.count = [](Count what, uint32_t n) { machine->count(what, n); };
+  a.array_bounds = [](int64_t index, const char* type, const void* pc) { machine->array_bounds(index, type, pc); };
   a.fail = [](const char* sentence, const void* pc) { machine->fail(sentence, pc); };
   return a;
 }
@@ -67,18 +69,21 @@ Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, 
   const uint64_t threads = product(launch.block), blocks = product(launch.grid), in_cluster = product(launch.cluster);
   FI_CHECK(threads >= 1 && threads <= 1024, ValueError, "emulator: ", threads,
            " threads a block, but 1 to 1024 are possible");
-  FI_CHECK(launch.shared_bytes <= 232448, ValueError, "emulator: ", launch.shared_bytes,
-           " bytes of shared memory, but at most 232448 are possible");
+  FI_CHECK(launch.shared_bytes <= options.shared_limit, ValueError, "emulator: ", launch.shared_bytes,
+           " bytes of shared memory, but at most ", options.shared_limit, " are possible");
+  FI_CHECK(in_cluster == 1 || options.clusters, ValueError, "emulator: a cluster of ", in_cluster,
+           " blocks, but this GPU has no clusters (sm_90 and newer have)");
+  FI_CHECK(in_cluster <= 16, ValueError, "emulator: a cluster of ", in_cluster, " blocks, but at most 16 are possible");
   for (int i = 0; i < 3; ++i)
     FI_CHECK(launch.cluster[i] >= 1 && launch.grid[i] % launch.cluster[i] == 0, ValueError, "emulator: grid[", i,
              "] is ", launch.grid[i], ", no multiple of cluster[", i, "], which is ", launch.cluster[i]);
   FI_CHECK(!launch.cooperative || in_cluster == 1, NotImplementedError, "emulator: a cooperative launch of clusters");
   gang_blocks_ = static_cast<uint32_t>(launch.cooperative ? blocks : in_cluster);
   const size_t n = gang_blocks_ * threads;
+  threads_of_block_ = static_cast<uint32_t>(threads);
   FI_CHECK(n <= 16384, ValueError, "emulator: ", n, " threads must run at the same time, but at most 16384 can");
   if (blocks == 0) return;
   stacks().reserve(n);
-  api_table.stack_begin = stacks().begin(), api_table.stack_bytes = stacks().bytes();
   shared_stride_ = round_up(kRed + launch.shared_bytes, 128);
   shared_memory_.resize(gang_blocks_ * shared_stride_ + 2 * kRed);
   shared_state_.resize(shared_memory_.size());
@@ -112,6 +117,7 @@ uint64_t Machine::next_random() {
 
 void Machine::start_gang(uint64_t first) {
   ++gang_;
+  steps_ = all_steps_ = quiet_ = 0;
   ready_.clear();
   live_ = static_cast<uint32_t>(threads_.size());
   for (Barrier& b : cluster_) b = {};
@@ -134,16 +140,20 @@ void Machine::start_gang(uint64_t first) {
     block.shared = reinterpret_cast<char*>(shared_begin_ + b * shared_stride_);
     block.state = shared_state_.data() + (block.shared - shared_memory_.data());
     for (Barrier& x : block.barrier) x = {};
+    block.remote.clear();
   }
   for (Warp& w : warps_) w.open.clear(), w.live = 0, w.arrived = 0;
   for (auto& p : threads_) {
     Thread& t = *p;
     t.done = false, t.depended = !launch_.pdl, t.waits_for = nullptr, t.shared = t.of->shared;
-    t.groups.clear(), t.open.clear(), t.acquired.clear();
+    t.groups.clear(), t.open.clear(), t.past.clear();
+    for (Knowledge* k : {&t.released[0], &t.released[1], &t.seen[0], &t.seen[1]}) *k = {};
+    t.cluster_arrived = false, t.repeats = 0;
+    std::fill(std::begin(t.barrier_phase), std::end(t.barrier_phase), 0u);
     std::copy_n(t.of->id, 3, t.ThreadInfo::block);
     t.warp->live |= 1u << (t.linear % 32);
     prepare_context(t.context, stacks().bottom(t.index), stacks().top(t.index), fiber_main);
-    if (options_.races) clocks_.tick(t.index);
+    if (options_.races) clocks_.tick(t.index), t.started = clocks_.of(t.index)[t.index];
     ready_.push_back(&t);
   }
 }
@@ -171,6 +181,8 @@ void Machine::run_gang() {
 
 void Machine::start(Thread* t) {
   now_ = t, api_table.now = t;
+  api_table.stack_begin = reinterpret_cast<uintptr_t>(stacks().bottom(t->index)),
+  api_table.stack_bytes = Stacks::kBytes;
   if (options_.seed) budget_ = 1 + next_random() % 64;
   ++switches_;
 }
@@ -211,6 +223,7 @@ void Machine::thread_main() {
 void Machine::thread_ends(Thread& t) {
   t.done = true;
   --live_, --t.of->live;
+  steps_ = quiet_ = 0;
   t.warp->live &= ~(1u << (t.linear % 32));
   if (counter_ && t.warp->live == 0) close_log(*t.warp);
   t.groups.push_back(std::move(t.open));
@@ -224,7 +237,7 @@ void Machine::thread_ends(Thread& t) {
   if (!b.came.empty()) {
     report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"),
            b.pc);
-    if (b.came.size() == t.of->live) release(b, t.of->live);
+    if (b.came.size() == t.of->live) release(b);
   }
   for (const Met& m : t.warp->open)
     if (m.mask >> (t.linear % 32) & 1) {
@@ -232,6 +245,7 @@ void Machine::thread_ends(Thread& t) {
       report("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
       stop();
     }
+  if (t.of->live == 0) block_ends(*t.of);
 }
 
 std::string Machine::who(const Thread& t) const {
@@ -247,17 +261,6 @@ void Machine::fail(const char* sentence, const void* pc) {
   stop();
 }
 
-void Machine::report_deadlock() {
-  std::map<std::pair<std::string, const void*>, std::vector<const Thread*>> groups;
-  for (const auto& t : threads_)
-    if (!t->done) groups[{t->waits_for ? t->waits_for : "nothing", t->waits_at}].push_back(t.get());
-  for (const auto& [at, threads] : groups)
-    report("deadlock",
-           str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ",
-               who(*threads.front())),
-           at.second);
-}
-
 Report Machine::run() {
   const uint64_t gangs = product(launch_.grid) / gang_blocks_;
   std::vector<uint64_t> order(gangs);
@@ -269,11 +272,17 @@ Report Machine::run() {
     run_gang();
     if (stopped_) break;
   }
+  // The next kernel waits for the end of this one, which does not wait for the one before.
+  if (launch_.pdl && !waited_ && !stopped_)
+    report("depend",
+           "no thread calls depend_wait(), in a launch that may start before the kernel in front has ended: it may end "
+           "before that one, whose writes the next kernel then does not wait for (%1)",
+           reinterpret_cast<const char*>(kernel_) + 1);
   Report r;
   r.errors = findings_.sentences(lines_);
   for (const std::string& e : r.errors) r.error += (r.error.empty() ? "" : "\n") + e;
   if (counter_) r.counts = counter_->result(lines_);
-  r.switches = switches_, r.lost_readers = lost_readers_;
+  r.switches = switches_;
   return r;
 }
 

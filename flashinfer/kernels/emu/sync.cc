@@ -32,23 +32,40 @@ void Machine::check_places(const char* what, const void* a, const void* b, const
 }
 
 void Machine::gather(Barrier& b, Thread& t, const void* pc) {
-  if (b.came.empty()) b.pc = pc, b.clock.clear(), b.acquired.clear();
+  if (b.came.empty()) b.pc = pc, b.known.clock.clear(), b.known.past.clear(), b.depended = false;
   b.came.push_back(&t);
-  b.acquired.insert(t.acquired.begin(), t.acquired.end());
-  if (options_.races) {
-    clocks_.join(b.clock, t.index);
-    clocks_.tick(t.index);
-  }
+  b.depended = b.depended || t.depended;
+  if (!options_.races) return;
+  clocks_.join(b.known.clock, t.index);
+  join(b.known.past, t.past);
+  clocks_.tick(t.index);
 }
 
-void Machine::release(Barrier& b, uint32_t) {
+void Machine::release(Barrier& b) {
   for (Thread* w : b.waiting) {
-    if (options_.races) clocks_.take(w->index, b.clock);
-    w->acquired = b.acquired;
+    if (options_.races) learn(*w, b.known);
+    w->depended = w->depended || b.depended;
     if (w != now_) wake(w);
   }
   b.waiting.clear();
   b.came.clear();
+  steps_ = 0;
+}
+
+/// Who comes to a named barrier must know that its phase before is over, or it might have been counted in that one: two
+/// groups of warps that share a barrier, or an arrival that does not wait for the last phase's end.
+void Machine::check_phase(Barrier& b, uint32_t id, const void* pc) {
+  Thread& t = *now_;
+  if (!options_.races || t.barrier_phase[id] + 1 == b.phase) return;
+  const int32_t* const known = clocks_.of(t.index);
+  for (const auto& [thread, clock] : b.last_came) {
+    if (known[thread] >= clock) continue;
+    report("phase",
+           str(who(t), " comes to barrier ", id, " (%1), but nothing orders it after ", who(*threads_[thread]),
+               " in the barrier's phase before (%2): it could be counted in that one"),
+           pc, b.last_pc);
+    return;
+  }
 }
 
 void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) {
@@ -64,6 +81,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   if (counter_ && ++t.warp->arrived >= static_cast<uint32_t>(__builtin_popcount(t.warp->live)))
     t.warp->arrived = 0, close_log(*t.warp);
   Barrier& b = t.of->barrier[id];
+  if (threads != 0) check_phase(b, id, pc);
   if (b.came.empty()) b.threads = threads;
   if (b.threads != threads)
     report("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"),
@@ -79,9 +97,14 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
     stop();
   }
   gather(b, t, pc);
-  if (wait) b.waiting.push_back(&t);
+  if (wait) b.waiting.push_back(&t), t.barrier_phase[id] = b.phase;
   if (b.came.size() == (threads ? threads : t.of->live)) {
-    release(b, 0);
+    if (threads != 0 && options_.races) {
+      b.last_came.clear(), b.last_pc = b.pc;
+      for (const Thread* c : b.came) b.last_came.emplace_back(c->index, b.known.clock[c->index]);
+    }
+    ++b.phase;
+    release(b);
     return;
   }
   if (b.came.size() > threads && threads) {
@@ -131,42 +154,59 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
   if (compute) compute(m.operand, mask);
   if (mask == w.live && kind != Meeting::kMatrixLoad && kind != Meeting::kMatrixStore) close_log(w);
   if (kind == Meeting::kSync && options_.races) {
-    std::vector<int32_t> all;
+    joined_.assign(clocks_.size(), 0);
+    PastGangs past;
     for (uint32_t j = 0; j < 32; ++j)
-      if (mask >> j & 1) clocks_.join(all, w.lane[j]->index);
+      if (mask >> j & 1) clocks_.join(joined_, w.lane[j]->index), join(past, w.lane[j]->past);
     for (uint32_t j = 0; j < 32; ++j)
-      if (mask >> j & 1) clocks_.take(w.lane[j]->index, all), clocks_.tick(w.lane[j]->index);
+      if (mask >> j & 1)
+        clocks_.take(w.lane[j]->index, joined_), clocks_.tick(w.lane[j]->index), join(w.lane[j]->past, past);
+  }
+  if (kind == Meeting::kSync) {
+    bool depended = false;
+    for (uint32_t j = 0; j < 32; ++j) depended = depended || ((mask >> j & 1) && w.lane[j]->depended);
+    for (uint32_t j = 0; j < 32; ++j)
+      if (mask >> j & 1) w.lane[j]->depended = depended;
   }
   w.open.erase(w.open.begin() + static_cast<std::ptrdiff_t>(i));
   for (uint32_t j = 0; j < 32; ++j)
     if ((mask >> j & 1) && j != lane) wake(w.lane[j]);
 }
 
-/// cluster_[0] is the phase being gathered, cluster_[1] keeps the state of the previous phase.
+/// cluster_[0] is the phase being gathered, cluster_[1] keeps what the phase before made known.
 void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
   Thread& t = *now_;
   preempt();
   Barrier& b = cluster_[0];
   if (arrive) {
-    if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
-      report("barrier", str(who(t), " arrives at the cluster's barrier twice in one phase (%1)"), pc);
+    if (t.cluster_arrived) {
+      report("barrier", str(who(t), " arrives at the cluster's barrier twice in one phase, with no wait between (%1)"),
+             pc);
       stop();
     }
+    t.cluster_arrived = true;
     gather(b, t, pc);
+    t.cluster_phase = b.phase;
     if (b.came.size() == threads_.size()) {
-      cluster_[1].clock = b.clock;
-      release(b, 0);
-      if (wait && options_.races) clocks_.take(t.index, cluster_[1].clock);
-      return;
+      cluster_[1].known = b.known, cluster_[1].depended = b.depended;
+      ++b.phase;
+      for (Thread* w : b.waiting) w->cluster_arrived = false;
+      release(b);
     }
   }
   if (!wait) return;
-  if (std::find(b.came.begin(), b.came.end(), &t) == b.came.end()) {  // its arrival phase is over
-    if (options_.races && !cluster_[1].clock.empty()) clocks_.take(t.index, cluster_[1].clock);
+  if (!t.cluster_arrived) {
+    report("barrier", str(who(t), " waits at the cluster's barrier without having arrived there (%1)"), pc);
+    stop();
+  }
+  if (t.cluster_phase == b.phase) {
+    b.waiting.push_back(&t);
+    block_on("the cluster's barrier", pc);
     return;
   }
-  b.waiting.push_back(&t);
-  block_on("the cluster's barrier", pc);
+  t.cluster_arrived = false;
+  if (options_.races) learn(t, cluster_[1].known);
+  t.depended = t.depended || cluster_[1].depended;
 }
 
 void Machine::grid_barrier(const void* pc) {
@@ -179,7 +219,7 @@ void Machine::grid_barrier(const void* pc) {
   gather(grid_, t, pc);
   grid_.waiting.push_back(&t);
   if (grid_.came.size() == threads_.size())
-    release(grid_, 0);
+    release(grid_);
   else
     block_on("the grid's barrier", pc);
 }

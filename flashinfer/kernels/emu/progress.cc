@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads and blocks that end, wait for ever or never end.
+#include <algorithm>
+#include <map>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/kernels/emu/machine.h"
+
+namespace flashinfer::emu {
+
+/// Nothing orders an access of another block before the end of this one: it may come after it.
+void Machine::block_ends(Block& b) {
+  if (!options_.races) return;
+  for (const auto& [thread, touch] : b.remote) {
+    const auto known = [&, t = thread, clock = touch.clock](const Thread* o) {
+      return clocks_.of(o->index)[t] >= clock;
+    };
+    if (std::any_of(b.threads.begin(), b.threads.end(), known)) continue;
+    report(
+        "cluster",
+        str(who(*threads_[thread]), ": ", verb(touch.flags), " of the shared memory of block (", b.id[0], ",", b.id[1],
+            ",", b.id[2], ") (%1), which may have returned: nothing orders the access before the end of that block"),
+        touch.pc);
+  }
+}
+
+/// Before each access. A thread that only repeats its last few accesses gives way to the others; when all threads do
+/// that and write nothing, or the gang makes no progress otherwise, it never ends.
+void Machine::step(uintptr_t at, const void* pc) {
+  constexpr uint64_t kSteps = uint64_t{1} << 25, kAllSteps = uint64_t{1} << 28, kRepeats = 1024;
+  Thread& t = *now_;
+  const auto same = [&](const Seen& s) { return s.at == at && s.pc == pc; };
+  if (std::none_of(std::begin(t.last), std::end(t.last), same)) {
+    t.last[t.next_last++ % std::size(t.last)] = {at, pc};
+    t.repeats = 0, quiet_ = 0;
+  } else {
+    ++quiet_;
+    if (++t.repeats % kRepeats == 0) {
+      if (quiet_ > 64 * kRepeats + 2 * kRepeats * ready_.size())
+        too_long("reads the same again and again, and no other thread that can run changes it", pc);
+      ready_.push_back(&t);
+      leave();
+    }
+  }
+  if (++steps_ > kSteps)
+    too_long("made no progress: 2^25 accesses of its blocks without a barrier or a thread's end", pc);
+  if (++all_steps_ > kAllSteps) too_long("does not end: 2^28 accesses of its blocks", pc);
+}
+void Machine::too_long(const char* why, const void* pc) {
+  report("endless",
+         str(who(*now_), " ", why, " (%1). Blocks run at the same time only in a cluster or a cooperative launch"), pc);
+  report_deadlock();
+  stop();
+}
+
+void Machine::report_deadlock() {
+  std::map<std::pair<std::string, const void*>, std::vector<const Thread*>> groups;
+  for (const auto& t : threads_)
+    if (!t->done && (t->waits_for || ready_.empty()))
+      groups[{t->waits_for ? t->waits_for : "nothing", t->waits_at}].push_back(t.get());
+  for (const auto& [at, threads] : groups)
+    report("deadlock",
+           str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ",
+               who(*threads.front())),
+           at.second);
+}
+
+}  // namespace flashinfer::emu

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares an access with the earlier ones to the same memory.
+#include <algorithm>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/hex.h"
+#include "flashinfer/kernels/emu/machine.h"
+
+namespace flashinfer::emu {
+namespace {
+
+UseKind kind_of(uint32_t flags) {
+  if (!(flags & kAtomic)) return kPlainRead;
+  if (flags & kWrite) return flags & kBlockScope ? kAtomicOfBlock : kAtomicOfGpu;
+  return flags & kBlockScope ? kLoadOfBlock : kLoadOfGpu;
+}
+bool writes(uint16_t kind) { return kind >= kAtomicOfGpu; }
+bool of_block(uint16_t kind) { return kind == kLoadOfBlock || kind == kAtomicOfBlock; }
+
+const char* word_of(uint16_t kind) { return kind == kPlainRead ? "read" : writes(kind) ? "atomic" : "atomic load"; }
+
+}  // namespace
+
+/// The lanes of `u` that are not ordered before the running thread.
+uint32_t Machine::unordered(const Use& u) const {
+  const int32_t* const known = clocks_.of(now_->index) + u.first;
+  uint32_t lanes = 0;
+  for (uint32_t left = u.lanes; left != 0; left &= left - 1)
+    if (const int lane = __builtin_ctz(left); known[lane] < u.clock) lanes |= 1u << lane;
+  return lanes;
+}
+uint32_t Machine::unordered(const PastUse& u) const {
+  const auto found = now_->past.find(u.gang);
+  if (found == now_->past.end()) return u.lanes;
+  uint32_t lanes = 0;
+  for (uint32_t left = u.lanes; left != 0; left &= left - 1)
+    if (const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left)); (*found->second)[u.first + lane] < u.clock)
+      lanes |= 1u << lane;
+  return lanes;
+}
+bool Machine::ordered(const Touch& o) const {
+  if (o.gang == 0) return true;
+  if (o.gang == gang_) return clocks_.of(now_->index)[o.thread] >= o.clock;
+  const auto found = now_->past.find(o.gang);
+  return found != now_->past.end() && (*found->second)[o.thread] >= o.clock;
+}
+
+void Machine::report_race(const PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc,
+                          const char* other_word, const Thread* other, uint32_t other_pc) {
+  const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(now_->of->shared)))
+                                         : str("global memory, ", hex(at));
+  report(
+      "race",
+      str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(*now_), " at %1 and ", other_word,
+          " by ", other ? who(*other) : "a thread of another block", " at %2, with nothing that orders them"),
+      pc, lines_.pc(other_pc));
+}
+
+/// Keeps the access for those that follow, in place of one that it is ordered after.
+void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint32_t pc) {
+  Thread& t = *now_;
+  const uint16_t first = static_cast<uint16_t>(t.index - lane);
+  const int32_t clock = clocks_.of(t.index)[t.index];
+  const uint32_t bit = 1u << lane;
+  MoreUses* const more = map.more_or_null(c);
+  const auto each = [&](auto&& f) {
+    for (Use& u : c.use)
+      if (f(u)) return true;
+    if (more)
+      for (Use& u : more->now)
+        if (f(u)) return true;
+    return false;
+  };
+  const bool merged = each([&](Use& u) {
+    if (u.lanes == 0 || u.first != first || u.kind != kind) return false;
+    if (u.clock == clock) return u.lanes |= bit, true;
+    u.lanes &= ~bit;  // an earlier one of this lane
+    return false;
+  });
+  if (merged) return;
+  const Use mine{clock, pc, bit, first, static_cast<uint16_t>(kind)};
+  if (each([&](Use& u) { return u.lanes == 0 || (u.kind == kind && unordered(u) == 0) ? (u = mine, true) : false; }))
+    return;
+  map.more(c).now.push_back(mine);
+}
+
+void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
+  Thread& t = *now_;
+  const bool write = flags & kWrite, plain_write = write && !(flags & kAtomic);
+  const UseKind kind = kind_of(flags);
+  if (c.gang != gang_) map.next_gang(c, gang_, exact_);
+  if (!ordered(c.write))
+    report_race(map, at, bytes, flags, pc, "write", c.write.gang == gang_ ? threads_[c.write.thread].get() : nullptr,
+                c.write.pc);
+  if (c.flying != 0 && write) report_source(at, bytes, flags, pc);
+  const uint32_t block = t.index / threads_of_block_;
+  const auto conflicts = [&](const Use& u, bool of_gang) {
+    if (plain_write) return true;
+    if (kind == kPlainRead) return writes(u.kind);
+    if (u.kind == kPlainRead) return write;
+    const bool apart = !of_gang || u.first / threads_of_block_ != block;
+    return apart && (write || writes(u.kind)) && (of_block(kind) || of_block(u.kind));
+  };
+  MoreUses* const more = map.more_or_null(c);
+  const auto check = [&](const Use& u) {
+    if (u.lanes == 0 || !conflicts(u, true)) return;
+    if (const uint32_t lanes = unordered(u))
+      report_race(map, at, bytes, flags, pc, word_of(u.kind),
+                  threads_[u.first + static_cast<uint32_t>(__builtin_ctz(lanes))].get(), u.pc);
+  };
+  for (const Use& u : c.use) check(u);
+  if (more) {
+    for (const Use& u : more->now) check(u);
+    for (const PastUse& u : more->past)
+      if (conflicts(u, false) && unordered(u)) report_race(map, at, bytes, flags, pc, word_of(u.kind), nullptr, u.pc);
+  }
+  if (!plain_write) return keep_use(map, c, kind, t.linear % 32, lines_.offset(pc));
+  for (Use& u : c.use) u.lanes = 0;
+  if (more) more->now.clear(), more->past.clear();
+  c.write = {gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), t.index};
+}
+
+void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
+  for (uintptr_t end = at + bytes; at < end;) {
+    const uintptr_t piece = std::min<uintptr_t>(end, (at | 4095) + 1) - at;
+    Page* page = map.page(at);
+    if (page == nullptr) return;
+    const uint8_t fine = static_cast<uint8_t>(__builtin_ctzll(at | piece | 16));
+    if (page->log2 > fine) map.refine(*page, fine);
+    const size_t first = (at & 4095) >> page->log2, last = ((at & 4095) + piece - 1) >> page->log2;
+    for (size_t i = first; i <= last; ++i) {
+      Cell& c = page->cells[i];
+      if (flags & kLanding && c.flying != 0) --c.flying;
+      check_cell(map, c, at, bytes, flags, pc);
+      if (flags & kAsync && !(flags & (kWrite | kLanding))) ++c.flying;
+    }
+    at += piece;
+  }
+}
+
+/// A write to what a copy in flight reads.
+void Machine::report_source(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
+  const auto reads = [&](const AsyncCopy& c) {
+    const uintptr_t from = reinterpret_cast<uintptr_t>(c.source);
+    return at < from + c.from && from < at + bytes;
+  };
+  for (const auto& p : threads_) {
+    const AsyncCopy* found = nullptr;
+    for (const auto& group : p->groups)
+      for (const AsyncCopy& c : group)
+        if (reads(c)) found = &c;
+    for (const AsyncCopy& c : p->open)
+      if (reads(c)) found = &c;
+    if (found)
+      return report("source",
+                    str("data race at global memory, ", hex(at), ": ", verb(flags), " of ", bytes, " bytes by ",
+                        who(*now_), " at %1 while the cp.async of ", who(*p), " that reads them (%2) is in flight"),
+                    pc, found->pc);
+  }
+}
+
+}  // namespace flashinfer::emu

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families of planted bugs: found under every schedule, with their line, and nothing is said of the same kernels
+// without them.
+#include <string>
+
+#include "flashinfer/core/check.h"
+#include "planted.h"
+
+namespace flashinfer::emu {
+namespace {
+
+cuda::Launch behind(cuda::Launch l) {
+  l.pdl = true;
+  return l;
+}
+
+struct Bug {
+  const char* name;
+  cuda::Launch launch;
+  const char* says;  // a part of the report
+};
+const Bug kBugs[] = {
+    {"relaxed_flag", launch(4, 32, 0), "data race at global memory"},
+    {"fence_left_out", launch(4, 32, 0), "data race at global memory"},
+    {"narrow_fence", launch(4, 32, 0), "data race at global memory"},
+    {"released_too_early", launch(4, 32, 0), "data race at global memory"},
+    {"relaxed_load", launch(4, 32, 0), "data race at global memory"},
+    {"flag_in_block", launch(1, 64, 512), "data race at shared+0x0"},
+    {"endless_spin", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_volatile", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_rounds", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_lock", launch(1, 64, 0), "reads the same again and again"},
+    {"wait_without_arrive", launch(2, 128, 512, 2), "without having arrived there"},
+    {"arrive_twice", launch(2, 128, 0, 2), "arrives at the cluster's barrier twice"},
+    {"returned_block", launch(2, 128, 512, 2), "return"},
+    {"returned_early", launch(2, 128, 512, 2), "return"},
+    {"block_not_begun", launch(2, 128, 512, 2), "which need not have begun"},
+    {"broken_chain", behind(launch(2, 32, 0)), "no thread calls depend_wait()"},
+    {"launch_without_wait", behind(launch(2, 32, 0)), "no thread calls depend_wait()"},
+    {"one_waits", behind(launch(1, 64, 0)), "before depend_wait()"},
+    {"source_overwritten", launch(1, 128, 512), "while the cp.async"},
+    {"own_source_overwritten", launch(1, 128, 512), "while the cp.async"},
+    {"source_between_barriers", launch(1, 128, 1024), "while the cp.async"},
+    {"source_after_wait", launch(1, 128, 512), "data race at global memory"},
+    {"unwritten", launch(1, 128, 0), "at byte 20 of an allocation of 4000 bytes, which nothing has written"},
+    {"unwritten_source", launch(1, 128, 512), "which nothing has written"},
+    {"unwritten_sum", launch(1, 32, 0), "which nothing has written"},
+    {"half_written", launch(1, 32, 0), "which nothing has written"},
+    {"unwritten_count", launch(1, 32, 4), "which were never written"},
+    {"two_groups", launch(1, 128, 512), "in the barrier's phase before"},
+    {"arrive_ahead", launch(1, 64, 512), "barrier 1"},
+    {"left_out_reader", launch(1, 256, 128), "data race at shared+0x"},
+    {"left_out_atomic", launch(1, 256, 4), "data race at shared+0x0"},
+    {"left_out_block", launch(4, 32, 0), "data race at global memory"},
+    {"local_index", launch(1, 32, 0), "index 4 is out of bounds of an array of type 'float [4]'"},
+    {"pack_index", launch(1, 32, 0), "index -1 is out of bounds of an array of type"},
+    {"lent_local", launch(1, 32, 256), "local memory that is not this thread's"},
+};
+constexpr uint64_t kSeeds[] = {0, 1, 2, 3};
+
+struct Family : Planted {
+  Family() { module_file = FI_EMU_FAMILIES, forget_output(); }
+};
+
+TEST(Families, EachBugIsFoundUnderEverySchedule) {
+  for (const Bug& b : kBugs)
+    for (const uint64_t seed : kSeeds) {
+      const Report r = Family().run((std::string("bug_") + b.name).c_str(), b.launch, seed);
+      EXPECT_NE(r.error.find(b.says), std::string::npos)
+          << b.name << ", seed " << seed << ": " << (r.error.empty() ? "nothing found" : r.error);
+      EXPECT_NE(r.error.find("families.cc:"), std::string::npos) << b.name << " names no line: " << r.error;
+    }
+}
+
+TEST(Families, NothingIsSaidOfTheSameKernelsWithoutTheBug) {
+  for (const Bug& b : kBugs)
+    for (const uint64_t seed : kSeeds)
+      EXPECT_EQ(Family().run((std::string("right_") + b.name).c_str(), b.launch, seed).error, "")
+          << b.name << ", seed " << seed;
+}
+
+/// What a GPU's block may have; the smallest of the limits is sm_75's.
+TEST(Families, ALaunchBeyondTheTargetIsAnError) {
+  Family f;
+  f.options.shared_limit = 101376;  // sm_86
+  EXPECT_THROW(f.run("right_unwritten", launch(1, 128, 200 << 10), 0), ValueError);
+  EXPECT_EQ(f.run("right_unwritten", launch(1, 128, 99 << 10), 0).error, "");
+  f.options.clusters = false;
+  EXPECT_THROW(f.run("right_arrive_twice", launch(2, 128, 0, 2), 0), ValueError);
+  f.options.async_copy = false;
+  EXPECT_NE(f.run("right_source_overwritten", launch(1, 128, 512), 0).error.find("it needs sm_80"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace flashinfer::emu
