@@ -181,5 +181,14 @@ extern "C" __global__ void __launch_bounds__(1024) flashinfer_kernel(float* p) {
   EXPECT_NO_THROW(nvrtc_compile(source, "sm_90a"));
 }
 
+/// Samplers give the CPU's bits: no FLASHINFER_EXTRA_CUDAFLAGS may change them silently.
+TEST(NvrtcKernels, FlagsThatChangeBitsAreAnErrorWhereTheyCount) {
+  const std::string source =
+      "#include \"flashinfer/kernels/cuda/exact.h\"\nextern \"C\" __global__ void flashinfer_kernel() {}\n";
+  EXPECT_NO_THROW(nvrtc_compile(source, "sm_80", include_root()));
+  for (const char* flag : {"--use_fast_math", "--ftz=true", "--prec-div=false", "--prec-sqrt=false"})
+    EXPECT_THROW(nvrtc_compile(source, "sm_80", include_root(), {flag}), RuntimeError) << flag;
+}
+
 }  // namespace
 }  // namespace flashinfer::jit

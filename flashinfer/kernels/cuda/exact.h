@@ -5,6 +5,11 @@
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
+#if (defined(__CUDA_FTZ) && __CUDA_FTZ) || (defined(__CUDA_PREC_DIV) && !__CUDA_PREC_DIV) || \
+    (defined(__CUDA_PREC_SQRT) && !__CUDA_PREC_SQRT)
+#error "this kernel gives the CPU's bits, which --use_fast_math, --ftz=true, --prec-div=false and --prec-sqrt=false change: remove them from FLASHINFER_EXTRA_CUDAFLAGS"
+#endif
+
 namespace flashinfer::cu {
 
 FI_GLOBAL_FN float mul_rn(float a, float b) {

@@ -28,6 +28,9 @@ struct AsyncCopy {
   const void* pc;
 };
 
+constexpr size_t kSeenLast = 8;
+constexpr uint64_t kSteps = uint64_t{1} << 25;
+
 struct Seen {
   uintptr_t at = 0;
   const void* pc = nullptr;
@@ -47,12 +50,12 @@ struct Thread : ThreadInfo {
   PastGangs past;                              // accesses of earlier gangs that are ordered before this thread
   // By fences of the block [0] and the GPU [1]: what the last one released, and what relaxed atomics saw since then.
   Knowledge released[2], seen[2];
-  int32_t started = 0;                  // its own clock when the gang began
-  bool cluster_arrived = false;         // at the cluster's barrier, without having waited
-  uint32_t cluster_phase = 0;           // of that barrier, when it arrived
-  uint32_t barrier_phase[16] = {};      // of each barrier of the block, when it last waited there
-  Seen last[4];                         // different accesses, the last of them
-  uint32_t next_last = 0, repeats = 0;  // of these, one after another
+  int32_t started = 0;              // its own clock when the gang began
+  bool cluster_arrived = false;     // at the cluster's barrier, without having waited
+  uint32_t cluster_phase = 0;       // of that barrier, when it arrived
+  uint32_t barrier_phase[16] = {};  // of each barrier of the block, when it last waited there
+  Seen last[kSeenLast];             // accesses, by their addresses in the code
+  uint32_t repeats = 0;             // of these, one after another
 };
 
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
@@ -138,7 +141,20 @@ class Machine {
   void preempt();
   void thread_ends(Thread& t);
   void block_ends(Block& b);
-  void step(uintptr_t at, const void* pc);
+  /// Before each access: `kSeenLast` of a thread's last accesses are kept, by their address in the code.
+  void step(uintptr_t at, const void* pc) {
+    Seen& s = now_->last[(reinterpret_cast<uintptr_t>(pc) ^ reinterpret_cast<uintptr_t>(pc) >> 3) % kSeenLast];
+    if (s.at == at && s.pc == pc) {
+      repeated(pc);
+    } else {
+      s = {at, pc};
+      now_->repeats = 0, quiet_ = 0;
+    }
+    if (++steps_ > kSteps)
+      too_long("made no progress: 2^25 accesses of its blocks without a barrier or a thread's end", pc);
+  }
+  void repeated(const void* pc);
+  void progress();
   [[noreturn]] void too_long(const char* why, const void* pc);
   void report_deadlock();
   [[noreturn]] void stop();
@@ -165,6 +181,7 @@ class Machine {
   // race_check.cc
   void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void check_uses(PageMap& map, const Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint32_t pc);
   uint32_t unordered(const Use& u) const;
   uint32_t unordered(const PastUse& u) const;

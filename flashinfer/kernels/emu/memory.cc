@@ -150,7 +150,14 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
            pc);
     if (bytes > 8) stop();
   }
-  if (r != nullptr && r->written != nullptr) check_written(*r, at, bytes, flags, pc);
+  if (r != nullptr && r->written != nullptr) {
+    const size_t first = at - reinterpret_cast<uintptr_t>(r->begin);
+    const uint8_t* const bits = r->written + first / 8;
+    const bool all = bytes == 16 && first % 8 == 0 ? (bits[0] & bits[1]) == 0xff
+                     : first % 8 + bytes <= 8      ? (~bits[0] >> first % 8 & ((1u << bytes) - 1)) == 0
+                                                   : false;
+    if (!all) check_written(*r, at, bytes, flags, pc);
+  }
   if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
   if (options_.races) check_race(global_pages_, at, bytes, flags, pc);
 }

@@ -2,6 +2,7 @@
 // Threads and blocks that end, wait for ever or never end.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/kernels/emu/machine.h"
@@ -24,27 +25,22 @@ void Machine::block_ends(Block& b) {
   }
 }
 
-/// Before each access. A thread that only repeats its last few accesses gives way to the others; when all threads do
-/// that and write nothing, or the gang makes no progress otherwise, it never ends.
-void Machine::step(uintptr_t at, const void* pc) {
-  constexpr uint64_t kSteps = uint64_t{1} << 25, kAllSteps = uint64_t{1} << 28, kRepeats = 1024;
-  Thread& t = *now_;
-  const auto same = [&](const Seen& s) { return s.at == at && s.pc == pc; };
-  if (std::none_of(std::begin(t.last), std::end(t.last), same)) {
-    t.last[t.next_last++ % std::size(t.last)] = {at, pc};
-    t.repeats = 0, quiet_ = 0;
-  } else {
-    ++quiet_;
-    if (++t.repeats % kRepeats == 0) {
-      if (quiet_ > 64 * kRepeats + 2 * kRepeats * ready_.size())
-        too_long("reads the same again and again, and no other thread that can run changes it", pc);
-      ready_.push_back(&t);
-      leave();
-    }
-  }
-  if (++steps_ > kSteps)
-    too_long("made no progress: 2^25 accesses of its blocks without a barrier or a thread's end", pc);
-  if (++all_steps_ > kAllSteps) too_long("does not end: 2^28 accesses of its blocks", pc);
+/// A thread that only repeats its last few accesses gives way to the others; when all threads do that and write
+/// nothing, they never end.
+void Machine::repeated(const void* pc) {
+  constexpr uint64_t kRepeats = 1024;
+  ++quiet_;
+  if (++now_->repeats % kRepeats != 0) return;
+  if (quiet_ > 64 * kRepeats + 2 * kRepeats * ready_.size())
+    too_long("reads the same again and again, and no other thread that can run changes it", pc);
+  ready_.push_back(now_);
+  leave();
+}
+/// A barrier was passed or a thread has ended. A gang that does that for ever has a limit too.
+void Machine::progress() {
+  constexpr uint64_t kAllSteps = uint64_t{1} << 28;
+  all_steps_ += std::exchange(steps_, 0);
+  if (all_steps_ > kAllSteps) too_long("does not end: 2^28 accesses of its blocks", nullptr);
 }
 void Machine::too_long(const char* why, const void* pc) {
   report("endless",

@@ -44,7 +44,7 @@ void PageMap::next_gang(Cell& c, uint32_t gang, bool exact) {
   const uint32_t of = std::exchange(c.gang, gang);
   MoreUses* m = more_or_null(c);
   if (per_gang) {
-    c.write.gang = 0, c.flying = 0;
+    c.write.gang = 0, c.flying = 0, c.atomics = false;
     if (m) m->now.clear();
   } else {
     const auto keep = [&](const Use& u) {

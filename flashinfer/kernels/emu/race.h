@@ -41,9 +41,10 @@ struct MoreUses {
 struct alignas(64) Cell {
   Touch write;
   Use use[2];
-  uint32_t gang = 0;    // of the uses
-  uint32_t more = 0;    // 1 + index of MoreUses; 0: none
-  uint32_t flying = 0;  // copies in flight that read it
+  uint32_t gang = 0;     // of the uses
+  uint32_t more = 0;     // 1 + index of MoreUses; 0: none
+  uint32_t flying = 0;   // copies in flight that read it
+  bool atomics = false;  // among the uses
 };
 
 /// Cells of 4096 bytes. Granules start at 16 bytes and are split when an access needs finer ones: f32 kernels use 4,

@@ -84,16 +84,11 @@ void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint3
   map.more(c).now.push_back(mine);
 }
 
-void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
-  Thread& t = *now_;
+/// Reads and atomics since the last write.
+void Machine::check_uses(PageMap& map, const Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   const bool write = flags & kWrite, plain_write = write && !(flags & kAtomic);
   const UseKind kind = kind_of(flags);
-  if (c.gang != gang_) map.next_gang(c, gang_, exact_);
-  if (!ordered(c.write))
-    report_race(map, at, bytes, flags, pc, "write", c.write.gang == gang_ ? threads_[c.write.thread].get() : nullptr,
-                c.write.pc);
-  if (c.flying != 0 && write) report_source(at, bytes, flags, pc);
-  const uint32_t block = t.index / threads_of_block_;
+  const uint32_t block = now_->index / threads_of_block_;
   const auto conflicts = [&](const Use& u, bool of_gang) {
     if (plain_write) return true;
     if (kind == kPlainRead) return writes(u.kind);
@@ -101,7 +96,6 @@ void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, ui
     const bool apart = !of_gang || u.first / threads_of_block_ != block;
     return apart && (write || writes(u.kind)) && (of_block(kind) || of_block(u.kind));
   };
-  MoreUses* const more = map.more_or_null(c);
   const auto check = [&](const Use& u) {
     if (u.lanes == 0 || !conflicts(u, true)) return;
     if (const uint32_t lanes = unordered(u))
@@ -109,14 +103,33 @@ void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, ui
                   threads_[u.first + static_cast<uint32_t>(__builtin_ctz(lanes))].get(), u.pc);
   };
   for (const Use& u : c.use) check(u);
-  if (more) {
+  if (const MoreUses* const more = map.more_or_null(c)) {
     for (const Use& u : more->now) check(u);
     for (const PastUse& u : more->past)
       if (conflicts(u, false) && unordered(u)) report_race(map, at, bytes, flags, pc, word_of(u.kind), nullptr, u.pc);
   }
+}
+
+void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
+  Thread& t = *now_;
+  const bool write = flags & kWrite, plain_write = write && !(flags & kAtomic);
+  const UseKind kind = kind_of(flags);
+  if (c.gang != gang_) {
+    if (c.more == 0 && (c.use[0].lanes | c.use[1].lanes) == 0 && !map.per_gang)
+      c.gang = gang_;
+    else
+      map.next_gang(c, gang_, exact_);
+  }
+  const bool known = c.write.gang == gang_ ? clocks_.of(t.index)[c.write.thread] >= c.write.clock : ordered(c.write);
+  if (!known)
+    report_race(map, at, bytes, flags, pc, "write", c.write.gang == gang_ ? threads_[c.write.thread].get() : nullptr,
+                c.write.pc);
+  if (c.flying != 0 && write) report_source(at, bytes, flags, pc);
+  if (kind != kPlainRead || plain_write || c.atomics) check_uses(map, c, at, bytes, flags, pc);
+  c.atomics = !plain_write && (c.atomics || kind != kPlainRead);
   if (!plain_write) return keep_use(map, c, kind, t.linear % 32, lines_.offset(pc));
   for (Use& u : c.use) u.lanes = 0;
-  if (more) more->now.clear(), more->past.clear();
+  if (MoreUses* const more = map.more_or_null(c)) more->now.clear(), more->past.clear();
   c.write = {gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), t.index};
 }
 

@@ -49,7 +49,7 @@ void Machine::release(Barrier& b) {
   }
   b.waiting.clear();
   b.came.clear();
-  steps_ = 0;
+  progress();
 }
 
 /// Who comes to a named barrier must know that its phase before is over, or it might have been counted in that one: two
