@@ -80,7 +80,7 @@ TEST_F(Driver, AFaultIsKeptAndSaid) {
   gpu().kernel_status = cuda::kIllegalAddress;
   const uint64_t params = 0;
   cuda::launch(f, &params, {}, nullptr, "probe");  // asynchronous: nothing yet
-  EXPECT_EQ(cuda::sticky_error(), "");
+  EXPECT_EQ(cuda::sticky_error(0), "");
   const std::string first = error([] { cuda::synchronize(0, nullptr); });
   EXPECT_NE(first.find("CUDA_ERROR_ILLEGAL_ADDRESS (700): as the driver says it; a kernel launched earlier faulted"),
             std::string::npos)
@@ -91,6 +91,19 @@ TEST_F(Driver, AFaultIsKeptAndSaid) {
   EXPECT_NE(
       error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("(first seen at cuStreamSynchronize"),
       std::string::npos);
+}
+
+TEST_F(Driver, AFaultIsOfItsGpu) {
+  gpu().devices = 2;
+  again();
+  EXPECT_EQ(cuda::why_no_device(1), "");
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  gpu().kernel_status = cuda::kIllegalAddress;
+  const uint64_t params = 0;
+  cuda::launch(f, &params, {}, nullptr, "probe");
+  EXPECT_NE(error([] { cuda::synchronize(0, nullptr); }), "");
+  EXPECT_NE(cuda::why_no_device(0), "");
+  EXPECT_EQ(cuda::why_no_device(1), "");
 }
 
 TEST_F(Memory, OutOfItSaysHowMuchIsFree) {
@@ -135,6 +148,43 @@ TEST_F(Memory, CopiesGoThroughPinnedPieces) {
   EXPECT_TRUE(std::ranges::equal(back.span<int32_t>(), values));
   EXPECT_EQ(gpu().calls["cuMemHostAlloc"], 2);
   EXPECT_EQ(gpu().calls["cuMemcpyHtoDAsync_v2"], 5);
+}
+
+/// A plan's arrays at each step of a decode loop: the host does not wait for what the stream does before.
+TEST_F(Memory, SmallUploadsDoNotWaitForTheStream) {
+  cuda::Stream stream(0);
+  Context context = Context::current();
+  context.stream = stream.get();
+  const ContextScope scope(context);
+  std::vector<Tensor> there;
+  std::vector<std::vector<int32_t>> values;
+  for (int32_t i = 0; i < 40; ++i) {  // around the ring more than once
+    values.emplace_back(static_cast<size_t>(100 + 50 * i), i);
+    there.push_back(to_device(TensorView(std::span<const int32_t>(values.back())), {DeviceType::kCUDA, 0}));
+    std::fill(values.back().begin(), values.back().end(), i);
+    if (i == 15) EXPECT_EQ(gpu().calls["cuEventSynchronize"] + gpu().calls["cuStreamSynchronize"], 0);
+    if (i == 15) EXPECT_GE(gpu().pending(stream.get()), 16);
+  }
+  for (size_t i = 0; i < there.size(); ++i) {
+    const Tensor back = to_device(there[i].view(), kCpu);
+    EXPECT_TRUE(std::ranges::equal(back.span<int32_t>(), values[i])) << i;
+  }
+}
+
+/// Allocated on one stream, read on another, freed: the memory is the pool's only after both.
+TEST_F(Memory, IsFreeAfterItsUseOnAnotherStream) {
+  cuda::Stream owner(0), other(0);
+  Context context = Context::current();
+  context.stream = owner.get();
+  const ContextScope scope(context);
+  Tensor t = Tensor::zeros({100}, DType::kF32, {DeviceType::kCUDA, 0});
+  bool used = false;
+  gpu().enqueue(other.get(), "use", [&] { used = true; });
+  cuda::used_on(t.data(), 0, other.get());
+  t = Tensor();
+  cuda::synchronize(0, owner.get());
+  EXPECT_EQ(gpu().allocated, 0u);
+  EXPECT_TRUE(used);
 }
 
 TEST_F(Memory, StridesComeAlong) {
@@ -185,6 +235,31 @@ TEST_F(Memory, PoolKeepsWhatWaitsWouldGiveBack) {
     const cuda::Current first(0);
   }
   EXPECT_EQ(gpu().pool_threshold, 0u);
+}
+
+TEST_F(Launch, OldDriversHaveNoDependentLaunchInGraphs) {
+  for (const int version : {12020, 12030}) {
+    gpu().version = version;
+    again();
+    const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+    cuda::Stream stream(0);
+    const uint64_t params = 0;
+    const cuda::Launch l{.pdl = true};
+    for (const bool captured : {false, true}) {
+      gpu().launches.clear();
+      if (captured) gpu().begin_capture(stream.get());
+      cuda::launch(f, &params, l, stream.get(), "probe");
+      if (captured) EXPECT_EQ(gpu().end_capture(stream.get()), 1);
+      ASSERT_EQ(gpu().launches.size(), 1u);
+      EXPECT_EQ(gpu().launches[0].attributes.size(), captured && version < 12030 ? 0u : 1u) << version << captured;
+    }
+  }
+}
+TEST_F(Launch, AGridBeyond32BitsDoesNotWrapAround) {
+  EXPECT_EQ(cuda::grid_size(7), 7u);
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size((int64_t{1} << 32) + 5);
+  EXPECT_THROW(cuda::check_launch(l, true, 232448, "probe"), ValueError);
 }
 
 TEST_F(Launch, GivesTheDriverWhatItWasGiven) {

@@ -83,7 +83,7 @@ const DeviceInfo& device_info(int index) { return recent(index).info; }
 
 std::string why_no_device(int index) {
   if (!driver().why_not.empty()) return driver().why_not;
-  if (std::string s = sticky_error(); !s.empty()) return "the GPU faulted earlier in this process (" + s + ")";
+  if (std::string s = sticky_error(index); !s.empty()) return "the GPU faulted earlier in this process (" + s + ")";
   try {
     device_info(index);
     return {};
@@ -120,11 +120,14 @@ Current::Current(int index) {
   });
   Handle now = nullptr;
   check(a.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
-  if (now == k.context) return;
-  check(a.cuCtxPushCurrent_v2(k.context), "cuCtxPushCurrent");
-  pushed_ = true;
+  if (now != k.context) {
+    check(a.cuCtxPushCurrent_v2(k.context), "cuCtxPushCurrent");
+    pushed_ = true;
+  }
+  previous_ = detail::exchange_current_gpu(index);
 }
 Current::~Current() {
+  detail::exchange_current_gpu(previous_);
   Handle popped = nullptr;
   if (pushed_) driver().api.cuCtxPopCurrent_v2(&popped);
 }

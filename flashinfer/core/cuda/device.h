@@ -38,6 +38,7 @@ class Current {
 
  private:
   bool pushed_ = false;
+  int previous_ = -1;  // GPU of the scope around this one
 };
 
 /// A new stream (non-blocking with respect to the default stream).

@@ -4,8 +4,10 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "flashinfer/core/check.h"
@@ -18,7 +20,8 @@ constexpr int kOldest = 12000;
 
 std::mutex mutex;
 std::atomic<const Driver*> opened{nullptr};
-std::string sticky;
+std::map<int, std::string> sticky;  // by GPU; -1: not known which
+thread_local int current_gpu = -1;
 
 std::string text_of(const Api& a, Status status) {
   const char *name = nullptr, *sentence = nullptr;
@@ -27,7 +30,7 @@ std::string text_of(const Api& a, Status status) {
   return str(name ? name : "an unknown error", " (", status, ")", sentence ? ": " : "", sentence ? sentence : "");
 }
 
-/// After these errors the context, and with it every allocation and kernel of the process, is lost.
+/// After these errors the GPU's context, and with it every allocation and kernel of the process there, is lost.
 bool is_sticky(Status s) {
   return s == kIllegalAddress || s == 702 || s == 709 || s == 710 || (s >= 714 && s <= 719) || s == 214 || s == 220 ||
          s == 226;
@@ -116,8 +119,9 @@ void check(Status status, const char* what) {
   std::string first;
   {
     const std::lock_guard lock(mutex);
-    if (sticky.empty()) sticky = str(what, ": ", text);
-    first = sticky;
+    std::string& of_gpu = sticky[current_gpu];
+    if (of_gpu.empty()) of_gpu = str(what, ": ", text);
+    first = of_gpu;
   }
   const std::string seen = first == str(what, ": ", text) ? "" : " (first seen at " + first + ")";
   throw RuntimeError(
@@ -126,12 +130,15 @@ void check(Status status, const char* what) {
           "FLASHINFER_DUMP_SYNC=1 names the call, compute-sanitizer the line"));
 }
 
-std::string sticky_error() {
+std::string sticky_error(int index) {
   const std::lock_guard lock(mutex);
-  return sticky;
+  for (const int gpu : {index, -1})
+    if (const auto it = sticky.find(gpu); it != sticky.end()) return it->second;
+  return {};
 }
 
 namespace detail {
+int exchange_current_gpu(int index) { return std::exchange(current_gpu, index); }
 void forget_driver() {
   const std::lock_guard lock(mutex);
   opened.store(nullptr);  // the old one stays: it may still be referenced

@@ -127,10 +127,14 @@ std::string version_text(int version);
 /// Throws RuntimeError unless `status` is 0, with the failed action, the driver's name, number and text of the error,
 /// and advice. An error that ruins the context (an illegal address in a kernel) is kept: see sticky_error().
 void check(Status status, const char* what);
-/// The first error after which nothing can run on the GPU in this process; empty: none.
-std::string sticky_error();
+/// The first error after which nothing can run on cuda:`index` in this process; empty: none. Other GPUs have contexts
+/// of their own, which live on.
+std::string sticky_error(int index);
 
 namespace detail {
+/// The GPU whose context this thread has made current (Current), to which check() ascribes errors; returns the one
+/// before.
+int exchange_current_gpu(int index);
 /// Drops driver, devices and errors (tests; libraries stay loaded).
 void forget_driver();
 }  // namespace detail

@@ -13,14 +13,18 @@ void* allocate(size_t bytes, int index, Handle stream);
 /// Frees it in the order of the stream it was allocated on. Never throws; after a sticky error the memory is gone with
 /// its context.
 void release(void* p, int index) noexcept;
+/// `p`, as allocate() gave it, is used by what was enqueued on `stream` up to now: its memory is free only after that
+/// too. Nothing for the stream it was allocated on, and during a capture (a graph's memory must outlive the graph).
+void used_on(const void* p, int index, Handle stream);
 
 /// The driver's id of the allocation that `p` points into, never reused in a process; 0: no (longer an) allocation, or
 /// the driver does not tell (memory of a graph).
 uint64_t allocation_id(const void* p, int index);
 
 /// Copies `bytes` in the order of `stream`. The first two return when the host memory may be reused (download: holds
-/// the data); they copy through pinned memory in pieces, so any host memory is allowed. RuntimeError while the stream
-/// is being captured.
+/// the data); they copy through pinned memory in pieces, so any host memory is allowed. upload() of at most 4 MB does
+/// not wait for the stream unless 16 uploads before it are still pending. RuntimeError while the stream is being
+/// captured.
 void download(void* to, const void* from, size_t bytes, int index, Handle stream);
 void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream);     // device to device, asynchronous

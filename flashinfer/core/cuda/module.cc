@@ -72,8 +72,11 @@ void launch(const Function& f, const void* params, const Launch& l, Handle strea
     for (int i = 0; i < 3; ++i) a.dim[i] = l.cluster[i];
   }
   if (l.cooperative) add(LaunchAttribute::kCooperative).on = 1;
-  // Before sm_90 the attribute is unknown, and a kernel always starts after the previous one.
-  if (l.pdl && info.major >= 9) add(LaunchAttribute::kProgrammaticStreamSerialization).on = 1;
+  // Before sm_90 the attribute is unknown, and a kernel always starts after the previous one. Before CUDA 12.3 a graph
+  // has no edges for it.
+  constexpr int kEdgesInGraphs = 12030;
+  const bool in_graph = l.pdl && driver().version < kEdgesInGraphs && capturing(f.device, stream);
+  if (l.pdl && info.major >= 9 && !in_graph) add(LaunchAttribute::kProgrammaticStreamSerialization).on = 1;
   void* arguments[] = {const_cast<void*>(params)};
   const Current current(f.device);
   const Status s = api().cuLaunchKernelEx(&c, f.handle, arguments, nullptr);

@@ -29,7 +29,7 @@ inline Launch act_launch(const ActCudaConfig& c, const ActParams& p, bool pdl) {
   if (pieces == 0) return l;
   const int64_t sections = ceil_div(pieces, c.threads), across = pieces < c.threads ? pieces : c.threads;
   const int64_t together = c.threads / across;
-  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, together) * sections);
+  l.grid[0] = grid_size(ceil_div(p.rows, together) * sections);
   return l;
 }
 

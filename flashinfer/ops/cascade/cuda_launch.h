@@ -25,7 +25,7 @@ inline Launch merge_launch(const MergeCudaConfig& c, const MergeParams& p, bool 
   int64_t width = 1;
   while (width < 32 && width < pieces) width *= 2;
   Launch l;
-  l.grid[0] = static_cast<unsigned>(ceil_div(p.tokens * p.heads * width, c.threads));
+  l.grid[0] = grid_size(ceil_div(p.tokens * p.heads * width, c.threads));
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   return l;

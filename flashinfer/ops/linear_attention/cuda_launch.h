@@ -35,7 +35,7 @@ inline std::string delta_unsupported(int64_t width) {
 inline cuda::Launch delta_launch(int64_t items, int64_t rows, int64_t tile, int threads) {
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(threads);
-  l.grid[0] = static_cast<unsigned>(items * ceil_div(rows, tile));
+  l.grid[0] = cuda::grid_size(items * ceil_div(rows, tile));
   l.pdl = true;
   return l;
 }

@@ -63,7 +63,7 @@ template <class Config>
 Launch norm_launch(const Config& c, const NormParams& p, bool pdl) {
   Launch l;
   const int64_t rows = c.threads / c.group;
-  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, rows));
+  l.grid[0] = grid_size(ceil_div(p.rows, rows));
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = c.group > 32 ? static_cast<unsigned>(c.threads / 32 * 4) : 0;
   l.pdl = pdl;

@@ -19,7 +19,7 @@ inline AppendCudaConfig append_config(int item, const AppendParams& p) {
 }
 inline Launch append_launch(const AppendCudaConfig& c, const AppendParams& p, bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(p.tokens);
+  l.grid[0] = grid_size(p.tokens);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   return l;

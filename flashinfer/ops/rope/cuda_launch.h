@@ -23,7 +23,7 @@ inline RopeCudaConfig rope_config(const RopeConfig& c, const RopeParams& p) {
 }
 inline Launch rope_launch(const RopeCudaConfig& c, const RopeParams& p, bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(p.d > 0 ? p.tokens : 0);
+  l.grid[0] = grid_size(p.d > 0 ? p.tokens : 0);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   return l;

@@ -20,7 +20,7 @@ inline SoftmaxCudaConfig softmax_config(const SamplingConfig& c, DType temperatu
 }
 inline Launch softmax_launch(const SoftmaxCudaConfig& c, const SoftmaxCudaParams& p, bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(p.v > 0 ? p.rows : 0);
+  l.grid[0] = grid_size(p.v > 0 ? p.rows : 0);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = static_cast<unsigned>(c.threads / 32 * 4);
   l.pdl = pdl;
@@ -36,7 +36,7 @@ inline SampleCudaConfig sample_config(DType dtype, int64_t v) {
 /// 3 words a token and block): the largest chip has 148 SMs.
 inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(rows < 256 ? rows : 256);
+  l.grid[0] = grid_size(rows < 256 ? rows : 256);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = static_cast<unsigned>(sample_cuda_shared(v));
   l.pdl = true;
@@ -45,7 +45,7 @@ inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) 
 /// sampling_from_logits: a block for each chunk of 16384 tokens; `last`: a thread for each row.
 inline Launch gumbel_launch(const SampleCudaConfig& c, int64_t rows, int64_t v, bool last) {
   Launch l = sample_launch(c, rows, v);
-  l.grid[0] = static_cast<unsigned>(last ? ceil_div(rows, c.threads) : rows * cpu::stats_chunks(v));
+  l.grid[0] = grid_size(last ? ceil_div(rows, c.threads) : rows * cpu::stats_chunks(v));
   return l;
 }
 

@@ -145,8 +145,8 @@ constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
 }
 inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(tiles);
-  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.grid[0] = grid_size(tiles);
+  l.grid[1] = grid_size(p.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = attention_shared_bytes(c);
   l.pdl = pdl;
@@ -158,8 +158,8 @@ constexpr unsigned attention_cores_shared_bytes(const AttentionCoresConfig& c) {
 }
 inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(tiles);
-  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.grid[0] = grid_size(tiles);
+  l.grid[1] = grid_size(p.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = attention_cores_shared_bytes(c);
   l.pdl = pdl;
@@ -171,8 +171,8 @@ inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c,
 inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts,
                                      bool pdl) {
   Launch l;
-  l.grid[0] = static_cast<unsigned>(cuts);
-  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.grid[0] = grid_size(cuts);
+  l.grid[1] = grid_size(p.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   return l;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/cuda/arrays.h"
@@ -197,6 +198,10 @@ void CudaRun::run_on(OnDevice& d) const {
   a.kv_indices = d.at<int32_t>(d.kv_indices), a.mask = d.at<uint8_t>(d.mask_bits);
   run_parts(all, d,
             [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
+  if (d.device.type != DeviceType::kCUDA) return;
+  // They were allocated on the stream of the first run.
+  cuda::used_on(d.memory.data(), d.device.index, Context::current().stream);
+  if (rope.defined()) cuda::used_on(rope.owner().get(), d.device.index, Context::current().stream);
 }
 void CudaRun::operator()() const { return plan->graph ? run_on(*plan->graph) : run_on(*arrays); }
 

@@ -55,8 +55,8 @@ inline bool conv_shares_slots(const std::vector<ConvRow>& rows) {
 inline cuda::Launch conv_launch(int64_t across, int64_t y, int64_t z, int threads) {
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(threads);
-  l.grid[0] = static_cast<unsigned>(ceil_div(across, threads));
-  l.grid[1] = static_cast<unsigned>(y), l.grid[2] = static_cast<unsigned>(z), l.pdl = true;
+  l.grid[0] = cuda::grid_size(ceil_div(across, threads));
+  l.grid[1] = cuda::grid_size(y), l.grid[2] = cuda::grid_size(z), l.pdl = true;
   return l;
 }
 /// Empty, or why the grid would be too large.

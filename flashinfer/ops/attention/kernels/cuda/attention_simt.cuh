@@ -74,6 +74,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   using O = scalar_of_t<C.o>;
   constexpr int R = C.rows;
   const AttentionTile t = pp.tiles[block_x()];
+  if (t.rows == 0) return;  // spare, in a captured grid
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
   const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
