@@ -13,10 +13,8 @@ struct Launch {
   bool pdl = false;  // programmatic dependent launch: may start before the previous kernel has ended (griddepcontrol)
 };
 
-/// `n` blocks as a grid's size: what is too many for 32 bits stays too many for any GPU, instead of wrapping around to a
-/// grid that leaves work out.
-constexpr unsigned grid_size(long long n) {
-  return n < 0 || n > 0xffffffffll ? 0xffffffffu : static_cast<unsigned>(n);
-}
+/// `n` blocks as a grid's size: what is too many for 32 bits stays too many for any GPU, instead of wrapping around to
+/// a grid that leaves work out.
+constexpr unsigned grid_size(long long n) { return n < 0 || n > 0xffffffffll ? 0xffffffffu : static_cast<unsigned>(n); }
 
 }  // namespace flashinfer::cuda

@@ -36,7 +36,7 @@ int cuStreamWaitEvent(Handle h, Handle event, unsigned) {
   auto* e = static_cast<Event*>(event);
   const int upto = e->recorded;
   return enqueue(h, {"wait", [e, upto] {
-                       if (e->stream) drain(*e->stream, [&] { return e->done >= upto; });
+                       if (e->stream && e->done < upto) drain(*e->stream, [&] { return e->done >= upto; });
                      }});
 }
 int cuStreamIsCapturing(Handle h, int* state) {
@@ -81,10 +81,7 @@ int cuEventCreate(Handle* out, unsigned) {
   *out = e;
   return 0;
 }
-int cuEventDestroy_v2(Handle h) {
-  if (machine().events.erase(static_cast<Event*>(h))) delete static_cast<Event*>(h);
-  return 0;
-}
+int cuEventDestroy_v2(Handle) { return 0; }  // streams may still wait for it: reset() deletes it
 int cuEventRecord(Handle event, Handle stream) {
   ENTER();
   auto* e = static_cast<Event*>(event);

@@ -124,7 +124,8 @@ class Attention {
   }
 
   /// Runs every kind of tile; returns what the emulator said.
-  std::string run(uint64_t seed, bool count = false) {
+  /// `spare`: tiles without rows, as in the grid of a captured graph.
+  std::string run(uint64_t seed, bool count = false, size_t spare = 0) {
     std::string error;
     const AttentionConfig c{s_.dtype, s_.cache.value_or(s_.dtype), s_.out, false};
     const bool cores = !cuda::attention_refusal(c, p_, true).empty();
@@ -141,8 +142,9 @@ class Attention {
       AttentionCudaConfig cfg = cuda::attention_config(c, p_, few, most);
       if (!few) cfg.threads = s_.dqk == 128 ? 256 : 128;  // those that were built
       const AttentionCoresConfig plain = cuda::attention_cores_config(c, p_);
-      const cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cores ? plain.rows : cfg.rows(), few);
+      cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cores ? plain.rows : cfg.rows(), few);
       if (w.tiles.empty()) continue;
+      w.tiles.resize(w.tiles.size() + spare);
       Memory more;
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
@@ -338,6 +340,23 @@ TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
     EXPECT_GE(c.global_load_sectors * 32, least);
     EXPECT_LE(c.global_load_sectors * 32, least * 104 / 100 + 4096) << c.text();
     EXPECT_GT(c.mma, 0u);
+  }
+}
+
+/// A captured grid is for the largest batch: its spare blocks read their tile and return.
+TEST(EmuAttention, SpareTilesDoNothing) {
+  Call tensor{.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .heads = 4, .kv_heads = 1};
+  Call cores{.dtype = DType::kF32, .out = DType::kF32, .dqk = 64, .dvo = 64, .heads = 4, .kv_heads = 1};
+  for (Call s : {tensor, cores}) {
+    s.requests = {{1, 100}};
+    Attention alone(s), beside(s);
+    EXPECT_EQ(alone.run(0, true), "");
+    EXPECT_EQ(beside.run(0, true, 8), "");
+    EXPECT_EQ(beside.output(), alone.output());
+    EXPECT_EQ(beside.counts().shared_requests, alone.counts().shared_requests);
+    EXPECT_EQ(beside.counts().barriers, alone.counts().barriers);
+    EXPECT_EQ(beside.counts().global_store_bytes, alone.counts().global_store_bytes);
+    EXPECT_LE(beside.counts().global_load_bytes, alone.counts().global_load_bytes + 8 * 256 * sizeof(AttentionTile));
   }
 }
 

@@ -2,7 +2,6 @@
 #include "flashinfer/core/cuda/memory.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -33,21 +32,12 @@ Blocks& blocks() {
   return b;
 }
 
-/// Two buffers of 4 MB a GPU: while one piece is transferred the host copies the other. And a ring of smaller ones for
-/// uploads of at most 4 MB, such as a plan's arrays: the host waits only for the copy kSlots uploads before, which a
-/// step of a decode loop finds done.
-constexpr size_t kPiece = size_t{4} << 20, kSlots = 16;
-struct Slot {
-  std::unique_ptr<Pinned> buffer;  // of `bytes`, a power of two
-  size_t bytes = 0;
-  std::unique_ptr<Event> ready;
-};
+/// Two buffers of 4 MB a GPU: while one piece is transferred the host copies the other.
+constexpr size_t kPiece = size_t{4} << 20;
 struct Staging {
   std::mutex mutex;  // held by one copy at a time
   std::unique_ptr<Pinned> buffer[2];
   std::unique_ptr<Event> ready[2];
-  Slot slot[kSlots];
-  size_t next = 0;
 };
 Staging& staging(int index) {
   static std::mutex mutex;
@@ -62,20 +52,6 @@ void prepare(Staging& s, int index) {
     if (!s.buffer[i]) s.buffer[i] = std::make_unique<Pinned>(kPiece, index);
     if (!s.ready[i]) s.ready[i] = std::make_unique<Event>(index);
   }
-}
-
-/// The next slot of the ring, for `bytes`, and no longer read by an earlier copy.
-Slot& next_slot(Staging& s, size_t bytes, int index) {
-  Slot& slot = s.slot[s.next++ % kSlots];
-  if (!slot.ready)
-    slot.ready = std::make_unique<Event>(index);
-  else if (!slot.ready->done())
-    slot.ready->wait();
-  if (slot.bytes < bytes) {
-    slot.bytes = std::max(std::bit_ceil(bytes), size_t{64} << 10);
-    slot.buffer = std::make_unique<Pinned>(slot.bytes, index);
-  }
-  return slot;
 }
 
 void reject_capture(int index, Handle stream, const char* what) {
@@ -129,9 +105,14 @@ void release(void* p, int index) noexcept try {
   const Api& a = api();
   // A stream that is being captured frees only what the capture allocated; other calls may end the capture.
   const uint64_t capture = block.pooled ? capture_of(a, block.stream) : 0;
-  if (block.pooled && capture == 0)
-    for (const auto& [stream, after] : block.uses) after->wait_on(block.stream);
-  if (block.pooled && (capture == 0 || capture == block.capture) && a.cuMemFreeAsync(address(p), block.stream) == kOk)
+  bool ordered = block.uses.empty() || capture == 0;
+  if (block.pooled && capture == 0) try {
+      for (const auto& [stream, after] : block.uses) after->wait_on(block.stream);
+    } catch (const Error&) {
+      ordered = false;
+    }
+  if (block.pooled && ordered && (capture == 0 || capture == block.capture) &&
+      a.cuMemFreeAsync(address(p), block.stream) == kOk)
     return;
   // Or its owner destroyed the stream. cuMemFree waits for the device, and without BesideCapture would end the capture.
   const BesideCapture beside;
@@ -186,12 +167,6 @@ void upload(void* to, const void* from, size_t bytes, int index, Handle stream) 
   reject_capture(index, stream, "host memory cannot be copied to the device");
   Staging& s = staging(index);
   const std::lock_guard lock(s.mutex);
-  if (bytes <= kPiece) {
-    Slot& slot = next_slot(s, bytes, index);
-    std::memcpy(slot.buffer->data(), from, bytes);
-    check(a.cuMemcpyHtoDAsync_v2(address(to), slot.buffer->data(), bytes, stream), "cuMemcpyHtoDAsync");
-    return slot.ready->record(stream);
-  }
   prepare(s, index);
   for (size_t i = 0, at = 0; at < bytes; ++i, at += kPiece) {
     const size_t n = std::min(kPiece, bytes - at);

@@ -22,9 +22,8 @@ void used_on(const void* p, int index, Handle stream);
 uint64_t allocation_id(const void* p, int index);
 
 /// Copies `bytes` in the order of `stream`. The first two return when the host memory may be reused (download: holds
-/// the data); they copy through pinned memory in pieces, so any host memory is allowed. upload() of at most 4 MB does
-/// not wait for the stream unless 16 uploads before it are still pending. RuntimeError while the stream is being
-/// captured.
+/// the data); they copy through pinned memory in pieces, so any host memory is allowed. RuntimeError while the stream
+/// is being captured.
 void download(void* to, const void* from, size_t bytes, int index, Handle stream);
 void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream);     // device to device, asynchronous

@@ -7,7 +7,7 @@
 
 #if (defined(__CUDA_FTZ) && __CUDA_FTZ) || (defined(__CUDA_PREC_DIV) && !__CUDA_PREC_DIV) || \
     (defined(__CUDA_PREC_SQRT) && !__CUDA_PREC_SQRT)
-#error "this kernel gives the CPU's bits, which --use_fast_math, --ftz=true, --prec-div=false and --prec-sqrt=false change: remove them from FLASHINFER_EXTRA_CUDAFLAGS"
+#error "FLASHINFER_EXTRA_CUDAFLAGS: fast math, --ftz, --prec-div and --prec-sqrt would change the CPU's bits given here"
 #endif
 
 namespace flashinfer::cu {
