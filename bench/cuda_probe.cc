@@ -320,7 +320,7 @@ Json fault() {
   }
   const Tensor x = values({4, 64}, 7), w = values({64}, 3);
   const Tensor y = rmsnorm({.input = x, .weight = w});
-  const bool host = y.numel() == 256, kept = !cuda::sticky_error().empty() && !cuda::why_no_device(0).empty();
+  const bool host = y.numel() == 256, kept = !cuda::sticky_error(0).empty() && !cuda::why_no_device(0).empty();
   return {{"error", said},
           {"cpu_goes_on", host},
           {"remembered", kept},
