@@ -55,8 +55,8 @@ class Op:
         if len(self.returned) > 4 and not self.is_formed and not any("conditional" in f for f in self.returned):
             camel = "".join(part.capitalize() for part in self.name.split("_"))
             self.tuple = collections.namedtuple(camel + "Result", [f["name"] for f in self.returned], module=self.module)
-        self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
-                                 and f["type"] in ("Tensor", "PagedKv")), "None")
+        arrays = [f for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout", "scratch") and f["type"] in ("Tensor", "PagedKv")]
+        self.first_array = next((f["name"] for f in sorted(arrays, key=lambda f: f["role"] == "scratch")), "None")
 
 
 def default(field, namespace):

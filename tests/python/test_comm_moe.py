@@ -3,6 +3,8 @@
 import inspect
 import multiprocessing
 import os
+import subprocess
+import sys
 import traceback
 import uuid
 import warnings
@@ -307,6 +309,20 @@ def test_sizes_of_context_parallel_workspaces_are_upstreams():
                                    ((8, 2, 65, 64, torch.bfloat16), ValueError, "cp_size must not exceed 64")):
         with pytest.raises(error, match=text):
             size(*arguments)
+
+
+def test_calls_are_recorded_with_the_name_of_their_group(tmp_path):
+    script = """
+import torch, flashinfer.comm as comm
+a2a = comm.MoeAlltoAll(comm.Mapping(), 4, 2, 4, hidden_size=16, mnnvl_config=comm.mnnvl.MnnvlConfig(comm.ShmBackend("a-group", 0, 1)))
+x, ids = torch.ones(3, 16).bfloat16(), torch.tensor([[0, 1], [2, 3], [1, 0]], dtype=torch.int32)
+got = a2a.dispatch(ids, [x, ids], 4, invalid_token_expert_id=-1, expert_id_payload_index=1)
+assert got[1][0, 3].tolist() == [-1, -1] and torch.equal(a2a.combine(got[0], 4), x)
+"""
+    environment = {**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": str(tmp_path / "dump")}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True, stdout=subprocess.DEVNULL)
+    calls = [line for line in (tmp_path / "dump/session.jsonl").read_text().splitlines() if '"a-group"' in line]
+    assert all(any(name in line for line in calls) for name in ("initialize", "dispatch_into", "sanitize_expert_ids", "combine"))
 
 
 def test_sizes_and_signatures():
