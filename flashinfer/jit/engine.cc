@@ -104,12 +104,12 @@ struct Made {
 
 /// Fills `entry.loaded` and `entry.module`; throws RuntimeError when the kernel does not compile or load.
 void make(const Request& request, Device device, Target target, Made& entry) {
-  const auto use = [&](const Artifact& a) {
+  const auto use = [&](const Artifact& a, Target t) {
     std::string error;
     if (is_cuda(request))
       entry.loaded.kernel = load_cuda(a.path, request, device, error);
     else
-      entry.loaded.fn = load(a.path, error);
+      entry.loaded.fn = load(a.path, error), entry.loaded.uses_tiles = uses_tiles(t);
     entry.module.origin = a.origin;
     entry.module.path = a.path;
     return error;
@@ -122,11 +122,11 @@ void make(const Request& request, Device device, Target target, Made& entry) {
     if (entry.loaded.why_not = why_no_cuda(device.index, target); !entry.loaded.why_not.empty()) return;
   const std::string no_compiler = why_no_compiler(target);
   if (!no_compiler.empty())
-    if (const auto cached = find_cached(request, target); cached && use(*cached).empty()) return;
+    if (const auto cached = find_cached(request, target); cached && use(*cached, target).empty()) return;
   for (const Target t : no_compiler.empty() ? std::vector<Target>{target}
                         : is_cuda(request)  ? cuda_stand_ins(device)
                                             : stand_ins(target))
-    if (const auto aot = find_aot(request, t); aot && use(*aot).empty()) return;
+    if (const auto aot = find_aot(request, t); aot && use(*aot, t).empty()) return;
   const Toolchain toolchain = toolchain_for(target);
   if (!no_compiler.empty()) {
     const int64_t count = count_aot();
@@ -136,11 +136,11 @@ void make(const Request& request, Device device, Target target, Made& entry) {
   }
   Artifact artifact = find_or_compile(request, target, toolchain, quiet);
   entry.module.seconds = artifact.seconds;
-  std::string error = use(artifact);
+  std::string error = use(artifact, target);
   if (!error.empty() && artifact.origin == "disk") {
     artifact = find_or_compile(request, target, toolchain, quiet, /*discard=*/true);
     entry.module.seconds = artifact.seconds;
-    error = use(artifact);
+    error = use(artifact, target);
   }
   FI_CHECK(error.empty(), RuntimeError, "jit: ", request.text(), ": cannot load ", artifact.path, ": ", error);
 }

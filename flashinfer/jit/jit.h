@@ -36,6 +36,7 @@ struct Loaded {
   CpuFn fn = nullptr;
   /// Empty when fn is set: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts".
   std::string why_not;
+  bool uses_tiles = false;  // compiled for a CPU with AMX, which this process may use
 };
 
 /// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache,

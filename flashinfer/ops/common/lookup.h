@@ -16,10 +16,14 @@ namespace flashinfer::ops {
 class Lookup {
  public:
   template <const jit::Kernel& K, class Config>
-  jit::CpuFn kernel(const Config& config) {
+  const jit::Loaded& loaded(const Config& config) {
     const jit::Loaded& loaded = jit::cpu_kernel<K>(config);
     if (why_.empty()) why_ = loaded.why_not;
-    return loaded.fn;
+    return loaded;
+  }
+  template <const jit::Kernel& K, class Config>
+  jit::CpuFn kernel(const Config& config) {
+    return loaded<K>(config).fn;
   }
   void unsupported(std::string why) {
     if (why_.empty()) why_ = std::move(why);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/jit/toolchain.h"
 #include "flashinfer/ops/gemm/cpu/launch_int8.h"
 #include "flashinfer/ops/gemm/cpu/launch_parts.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
@@ -37,17 +36,18 @@ bool direct_a(const Product& x) { return x.a.format == GemmFormat::kBF16 && x.a.
 GemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed, .grid = p.grid_k > 0}; }
 GemmPackConfig pack_config_of(const Product& p) { return {.from = p.a.format, .rows = 1}; }
 
-/// Whether the kernel multiplies on AMX (kernels/cpu/gemm_amx.h), which takes rows with k contiguous, not blocks.
-bool takes_rows(const Product& x) {
-  return jit::uses_tiles(jit::selected_target()) && x.grid_k == 0 &&
-         (x.b.format == GemmFormat::kBF16 || x.b.format == GemmFormat::kF16);
+/// Whether a kernel on AMX takes the product (uses_amx() of kernels/cpu/gemm.h).
+bool amx_takes(const Product& x) {
+  return x.grid_k == 0 && (x.b.format == GemmFormat::kBF16 || x.b.format == GemmFormat::kF16);
 }
+/// Rows that lie a multiple of 4 KB apart: 16 of them share 12 lines of the L1 cache (512 x 4096 x 4096 on AMX, one
+/// core: 476 GFLOP/s; copied, 718).
+bool rows_collide(int64_t elements) { return elements * 2 % 4096 == 0; }
 
-/// Elements between the copied rows of A. Rows that AMX reads are kept from lying a multiple of 4 KB apart, where 16 of
-/// them share 12 lines of the L1 cache (512 x 4096 x 4096, one core: 718 GFLOP/s, 476 without).
-int64_t copied_row(const Product& x, bool rows_alone) {
+/// Elements between the copied rows of A.
+int64_t copied_row(const Product& x, bool plain_rows) {
   const int64_t even = round_up(x.k, 2);
-  return rows_alone && even * 2 % 4096 == 0 ? even + 32 : even;
+  return plain_rows && rows_collide(even) ? even + 32 : even;
 }
 
 /// The parameters of one group, without A's packed form.
@@ -153,8 +153,8 @@ GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& block
 }
 
 void run_groups(const Product& x, const Kernels& kernels, std::span<const Group> groups) {
-  const bool direct = direct_a(x), rows_alone = takes_rows(x);
-  const int64_t row = copied_row(x, rows_alone);
+  const bool direct = direct_a(x), plain_rows = kernels.plain_rows;
+  const int64_t row = copied_row(x, plain_rows);
   const int threads = Context::current().executor.threads;
   int64_t busy = 0, rows = 0;
   for (const Group& g : groups) busy += g.rows > 0, rows += g.rows;
@@ -167,10 +167,10 @@ void run_groups(const Product& x, const Kernels& kernels, std::span<const Group>
   for (const Group& g : groups) {
     if (g.rows == 0) continue;
     Blocks blocks =
-        choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads, bytes_of_element(x), rows_alone ? 900 : 220);
-    if (rows_alone) {
+        choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads, bytes_of_element(x), plain_rows ? 900 : 220);
+    if (plain_rows) {
       blocks.packed_rows = 0;
-      blocks.copy_rest |= g.rows > kBlockRows && x.a.line * 2 % 4096 == 0;
+      blocks.copy_rest |= g.rows > kBlockRows && rows_collide(x.a.line);
     }
     parts.push_back({params_of(x, g, blocks), tasks});
     GemmParams& p = parts.back().params;
@@ -266,9 +266,10 @@ Kernels find_kernels(const Product& p, ops::Lookup& lookup) {
   if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
     lookup.unsupported(
         str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256"));
-  Kernels out{.product = lookup.kernel<kGemm>(config_of(p))};
+  const jit::Loaded& product = lookup.loaded<kGemm>(config_of(p));
+  Kernels out{.product = product.fn, .plain_rows = product.uses_tiles && amx_takes(p)};
   if (has_minima(p)) out.sums = lookup.kernel<kSums>(pack_config_of(p));
-  if (!direct_a(p) || (p.m > kBlockRows && (!takes_rows(p) || p.a.line * 2 % 4096 == 0)))
+  if (!direct_a(p) || (p.m > kBlockRows && (!out.plain_rows || rows_collide(p.a.line))))
     out.rows = lookup.kernel<kPack>(pack_config_of(p));
   return out;
 }

@@ -67,6 +67,7 @@ struct Kernels {
   jit::CpuFn product = nullptr;
   jit::CpuFn rows = nullptr;  // packs or quantises rows of A; null where they are read in place
   jit::CpuFn sums = nullptr;  // GGUF with minima: sums of rows of A
+  bool plain_rows = false;    // product takes rows of A with k contiguous, not blocks (kernels/cpu/gemm_amx.h)
 };
 /// They depend on formats, packing, the blocks of scales, and whether m > 8; not on pointers, groups or other extents.
 Kernels find_kernels(const Product& p, ops::Lookup& lookup);
