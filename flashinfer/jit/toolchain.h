@@ -46,6 +46,8 @@ std::string why_not_runnable(Target t);
 /// Whether this process may use AMX tiles: the CPU has them for bf16, and Linux, which gives their registers (8 KB a
 /// thread) on request, has granted them. Asks for them at the first call.
 bool tiles_permitted();
+/// Compiler flags of code for this CPU, without tiles where they are not granted.
+std::vector<std::string> native_flags();
 /// Whether kernels for `t` multiply on them here; AddressSanitizer's do not (kernels/cpu/tile.h).
 bool uses_tiles(Target t);
 /// Identifies this CPU for -march=native: family, model and feature words of CPUID, in hex.
