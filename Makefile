@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo   a language model on this library: builds, downloads, serves, records, replays; DEVICE=cuda: on a GPU
+# make demo   a language model on this library: builds, downloads, serves, records, replays; DEVICE=cuda: on a GPU,
+#             NP=2: with two processes that share the model
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
 # make bench  rows of case tables beside other libraries, and the benchmark programs, into docs/performance.md;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tools/demo.sh: serves eight prompts with a language model, records a short request, replays the recording. `make demo` builds
-# first. BUILD names the build folder, MODEL a GGUF file of your own, DEVICE where the operators run (cpu; cuda, cuda:1; emu). Exit
-# status 0 only when everything worked.
+# first. BUILD names the build folder, MODEL a GGUF file of your own, DEVICE where the operators run (cpu; cuda, cuda:1; emu), NP the
+# number of processes that share the model (1). Exit status 0 only when everything worked.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
@@ -12,11 +12,12 @@ for file in "$program" "$command"; do
   [ -x "$file" ] || { echo "demo: $file is not built: run make demo" >&2; exit 1; }
 done
 device=${DEVICE:-cpu}
+ranks=${NP:-1}
 model=${MODEL:-}
 [ -n "$model" ] || model=$(tools/get_model.sh)
 
-echo "== Eight prompts at once =="
-"$program" --model "$model" --device "$device" --max-new 48 \
+if [ "$ranks" = 1 ]; then echo "== Eight prompts at once =="; else echo "== Eight prompts at once, $ranks processes =="; fi
+"$program" --model "$model" --device "$device" --tensor-parallel "$ranks" --max-new 48 \
   --prompt "Name the capital of France." \
   --prompt "Write a haiku about the sea." \
   --prompt "Explain in two sentences why the sky is blue." \
@@ -35,7 +36,7 @@ trap 'exit 143' TERM
 begin=$(date +%s)
 FLASHINFER_LOGLEVEL=10 FLASHINFER_LOGDEST="$recording/log.txt" FLASHINFER_DUMP_DIR="$recording/dump" FLASHINFER_DUMP_DEDUP=1 \
   FLASHINFER_DUMP_PAGES=used FLASHINFER_DUMP_MAX_COUNT=100000 FLASHINFER_DUMP_MAX_SIZE_GB=1 FLASHINFER_DUMP_EXCLUDE=prepare_mm_weights \
-  "$program" --model "$model" --device "$device" --no-warmup --max-new 4 --prompt "Hi" >"$recording/answer.txt"
+  "$program" --model "$model" --device "$device" --tensor-parallel "$ranks" --no-warmup --max-new 4 --prompt "Hi" >"$recording/answer.txt"
 # The first two rules enclose the warning that a recording holds all data.
 awk '/^=+$/ { rules++; next } rules == 2 && $0 != "" { print "answer: " $0; exit }' "$recording/answer.txt"
 calls=$(find "$recording/dump" -name metadata.jsonl | wc -l)

@@ -2,6 +2,7 @@
 // llm: serves a Llama-type GGUF model with this library's operators.
 //   llm --prompt "Why is the sky blue?"
 //   llm --prompt "..." --prompt "..." --json --logits last.safetensors
+//   llm --tensor-parallel 2 --prompt "..."       two processes; mpirun -np 2 llm --prompt "..." too
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "engine.h"
 #include "flashinfer/formats/pt.h"
 #include "progress.h"
+#include "ranks.h"
 #include "report.h"
 #include "tokenizer.h"
 
@@ -27,7 +29,7 @@ struct Options {
   std::string model, logits, device = "cpu";
   std::vector<std::string> prompts;
   int64_t page_size = 16, kv_tokens = 8192, max_new = 64;
-  int threads = 0;
+  RankOptions ranks;
   bool json = false, plain = false, bench = false, warmup = true, exact = false;
   EngineOptions engine;
 };
@@ -66,8 +68,19 @@ void define(CLI::App& app, Options& o) {
                  "cpu, cuda:N (all operators there, weights as bf16), or emu (the GPU's kernels on the emulator, "
                  "products on the CPU)")
       ->capture_default_str();
-  app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")
+  app.add_option("--threads", o.ranks.threads,
+                 "threads of each process (default: FLASHINFER_NUM_THREADS, else all cores, divided by the processes)")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--tensor-parallel,--np", o.ranks.ranks,
+                 "processes that share the model's heads and columns (default: those that mpirun, srun or torchrun "
+                 "started, else 1)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--bind", o.ranks.bind, "bind each process to its share of the cores, or to its NUMA node")
+      ->check(CLI::IsMember({"none", "cores", "nodes"}))
+      ->capture_default_str();
+  app.add_option("--group", o.ranks.group,
+                 "name under which the processes meet (default: of the job); for ranks started by hand with RANK and "
+                 "WORLD_SIZE");
   app.add_option("--temperature", o.engine.sampling.temperature, "0 is greedy")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
@@ -91,8 +104,8 @@ void define(CLI::App& app, Options& o) {
 }
 
 /// One short request through prefill, decode and sampling, so that every kernel is compiled before the first real one.
-double warm_up(Model* model, const EngineOptions& options) {
-  Progress progress("kernels");
+double warm_up(Model* model, const EngineOptions& options, bool quiet) {
+  Progress progress("kernels", quiet);
   progress.update("compiling");
   EngineOptions small = options;
   small.context = 64;
@@ -111,23 +124,26 @@ void save_logits(const Engine& engine, const std::string& path) {
   flashinfer::formats::write_safetensors(path, tensors);
 }
 
-void serve(const Options& o, const Gguf& file, Model* model, RunTimes times) {
+void serve(const Options& o, const Gguf& file, Model* model, RunTimes times, const Place& place) {
+  const bool speaks = place.rank == 0;
+  times.ranks = place.size;
   const Tokenizer tokenizer(file);
   EngineOptions options = o.engine;
   options.context = std::min(options.context, model->shape().context);
-  options.keep_logits = !o.logits.empty();
+  options.keep_logits = !o.logits.empty() && speaks;
   Engine engine(model, options);
-  TextStream text(&tokenizer, o.prompts.size(), o.json);
+  TextStream text(&tokenizer, o.prompts.size(), o.json || !speaks);
   for (const std::string& p : o.prompts)
     engine.submit(o.plain ? tokenizer.encode(p) : tokenizer.encode_chat(p), o.max_new,
                   [&](int32_t token) { return tokenizer.ends_answer(token); });
-  if (o.warmup) times.warmup_seconds = warm_up(model, options);
+  if (o.warmup) times.warmup_seconds = warm_up(model, options, !speaks);
   engine.start_clock();
   while (engine.step([&](const Request& r, int32_t token) {
     text.push(r.id, token);
     if (r.is_done()) text.finish(r.id);
   })) {
   }
+  if (!speaks) return;
   if (o.json)
     std::cout << json_document(engine, *model, times, text) << "\n";
   else
@@ -135,34 +151,51 @@ void serve(const Options& o, const Gguf& file, Model* model, RunTimes times) {
   if (!o.logits.empty()) save_logits(engine, o.logits);
 }
 
-int run(const Options& o) {
-  if (o.prompts.empty() && !o.bench) throw UserError("no --prompt given (see --help)");
+/// What this rank does, with its own threads.
+void compute(const Options& o, const Gguf& file, flashinfer::Device device, const Place& place) {
   std::shared_ptr<const flashinfer::Executor> pool;
   flashinfer::Context context = flashinfer::Context::current();
-  if (o.threads > 0) {
-    pool = flashinfer::make_thread_pool(o.threads);
+  if (const int threads = bind_rank(o.ranks, place); threads > 0) {
+    pool = flashinfer::make_thread_pool(threads);
     context.executor = *pool;
   }
   const flashinfer::ContextScope scope(context);
-
+  const bool quiet = place.rank != 0;
   RunTimes times;
-  Progress progress("loading weights");
-  const auto device = flashinfer::parse_device(o.device);
-  if (!device) throw UserError("--device " + o.device + " is none of cpu, cuda, cuda:N, emu");
-  const Gguf file(find_model(o));
+  Progress progress("loading weights", quiet);
   const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
-  Model model(
-      file, pages, o.page_size, Engine::max_rows(o.engine.max_batch), [&](double done) { progress.update(done); },
-      *device);
+  Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch),
+              [&](double done) { progress.update(done); }, device, {place.rank, place.size, place.group});
   model.quantize_activations(!o.exact);
   times.load_seconds = progress.seconds();
-  if (o.bench) {
-    if (o.warmup) warm_up(&model, o.engine);
-    std::cout << bench(&model, o.json);
-    return 0;
+  if (!o.bench) return serve(o, file, &model, times, place);
+  if (o.warmup) warm_up(&model, o.engine, quiet);
+  const std::string result = bench(&model, o.json);
+  if (!quiet) std::cout << result;
+}
+
+int run(const Options& o) {
+  if (o.prompts.empty() && !o.bench) throw UserError("no --prompt given (see --help)");
+  const auto device = flashinfer::parse_device(o.device);
+  if (!device) throw UserError("--device " + o.device + " is none of cpu, cuda, cuda:N, emu");
+  Place place = launched_place(o.ranks);
+  if (!place.is_alone() && *device != flashinfer::kCpu)
+    throw UserError("--tensor-parallel " + std::to_string(place.size) + " needs --device cpu, but it is " + o.device);
+  const Gguf file(find_model(o));
+  Split(ModelShape(file), place.rank, place.size);  // before a process is started
+  start_ranks(&place);
+  try {
+    compute(o, file, *device, place);
+  } catch (const UserError&) {  // the same on all ranks: one says it
+    end_ranks(place, true);
+    if (place.rank == 0) throw;
+    return 1;
+  } catch (const std::exception& e) {
+    end_ranks(place, true);
+    if (place.is_alone()) throw;
+    throw std::runtime_error("rank " + std::to_string(place.rank) + ": " + e.what());
   }
-  serve(o, file, &model, times);
-  return 0;
+  return end_ranks(place, false) ? 0 : 1;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,26 @@ struct Batch {
            bool decoding, bool wants_logits);
 };
 
+/// The columns of a matrix that each rank computes, and where this rank's begin. One rank has all.
+struct Columns {
+  std::vector<int64_t> of;  // by rank
+  int64_t first = 0, own = 0;
+};
+/// A rank of several processes that compute one model (ranks.h).
+struct Parallel {
+  int rank = 0, size = 1;
+  std::string group;  // of all ranks
+};
+
+/// How the ranks split a model: heads of attention, columns of everything else. No sum is split, so every element is
+/// computed as by one rank: logits and tokens are the same to the bit, whatever the number of ranks.
+struct Split {
+  /// UserError: fewer key-value heads, or blocks of columns, than ranks.
+  Split(const ModelShape& shape, int rank, int size);
+  int64_t first_kv_head, kv_heads, heads;         // of this rank
+  Columns query, key, width, hidden, vocabulary;  // query: columns of all heads; key: of keys, and of values
+};
+
 /// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is
 /// unpacked: bf16 [outputs, inputs].
 struct Weight {
@@ -61,8 +82,10 @@ class Model {
   /// batch. UserError as Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until
   /// quantize_activations(false). On a GPU all weights are bf16 and every operator runs there; on the emulator all but
   /// the products, which run on the CPU.
+  /// A rank of several has its part of the weights and of the cache; all ranks call forward() with the same batches,
+  /// and all get the logits. Their constructors and forward() are collective: RuntimeError on every rank when one ends.
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
-        flashinfer::Device device = flashinfer::kCpu);
+        flashinfer::Device device = flashinfer::kCpu, const Parallel& parallel = {});
 
   void quantize_activations(bool on) { quantize_ = on; }
   const ModelShape& shape() const { return shape_; }
@@ -86,6 +109,10 @@ class Model {
   };
   flashinfer::Tensor placed(const std::vector<int32_t>& v) const;
   void multiply(const flashinfer::TensorView& a, const Weight& w, const flashinfer::TensorView& out) const;
+  /// The columns of all ranks in `out`, of which this rank computes its own.
+  void multiply_all(const flashinfer::TensorView& a, const Weight& w, const Columns& columns,
+                    const flashinfer::TensorView& out);
+  void gather(const flashinfer::TensorView& own, const Columns& columns, const flashinfer::TensorView& out);
   void embed(std::span<const int32_t> tokens);
   void plan(const Batch& batch);
   void attend(const Batch& batch, const Indices& at, const Layer& layer);
@@ -95,15 +122,20 @@ class Model {
 
   Gguf file_;  // the embedding's rows are decoded from the mapping as they are looked up
   ModelShape shape_;
+  Parallel parallel_;
+  Split split_;
   int64_t pages_, page_size_;
   flashinfer::Device device_;
+  std::unique_ptr<flashinfer::AllReduceFusionWorkspace> shared_;  // of several ranks
   bool quantize_ = true;
   const GgufTensor* embedding_;
   std::vector<Layer> layers_;
   flashinfer::Tensor final_norm_;
   Weight lm_head_;
-  // Buffers of max_rows rows, made once.
+  // Buffers of max_rows rows, made once. own_: this rank's columns of a product; all_attention_, all_activated_: those
+  // of all ranks, of one rank attention_ and activated_ themselves.
   flashinfer::Tensor residual_, hidden_, qkv_, attention_, gate_up_, activated_, wanted_, logits_;
+  flashinfer::Tensor own_, own_logits_, all_attention_, all_activated_;
   flashinfer::Tensor embedded_;  // in host memory, on its way to residual_
   flashinfer::BatchDecodeWithPagedKVCacheWrapper decode_;
   flashinfer::BatchPrefillWithPagedKVCacheWrapper prefill_;

@@ -12,10 +12,10 @@ namespace llm {
 
 class Progress {
  public:
-  explicit Progress(std::string what) : what_(std::move(what)) {}
+  explicit Progress(std::string what, bool quiet = false) : what_(std::move(what)), quiet_(quiet) {}
   void update(const std::string& how_far) {
     const double now = seconds();
-    if (now < 1 || now < next_) return;
+    if (quiet_ || now < 1 || now < next_) return;
     const bool terminal = ::isatty(2) != 0;
     std::fprintf(stderr, terminal ? "\r\033[K%s: %s" : "%s: %s\n", what_.c_str(), how_far.c_str());
     std::fflush(stderr);
@@ -32,7 +32,7 @@ class Progress {
   std::string what_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   double next_ = 0;
-  bool open_ = false;
+  bool quiet_ = false, open_ = false;
 };
 
 }  // namespace llm

@@ -97,6 +97,7 @@ void print_table(const Engine& engine, const Model& model, const RunTimes& times
   row("JIT", text("%ld kernels compiled in %.2f s, cache hits: %ld disk, %ld ahead-of-time, %ld memory",
                   static_cast<long>(jit.compiled), jit.compile_seconds, static_cast<long>(jit.disk_hits),
                   static_cast<long>(jit.aot_hits), static_cast<long>(jit.memory_hits)));
+  if (times.ranks > 1) row("ranks", text("%d processes; kernels and load are those of rank 0", times.ranks));
   row("load", text("%.2f s weights, %.2f s kernels", times.load_seconds, times.warmup_seconds));
 }
 
@@ -125,6 +126,7 @@ std::string json_document(const Engine& engine, const Model& model, const RunTim
       {"largest_batch", s.largest_batch},
       {"kv_bytes_used", s.most_pages * model.page_size() * model.shape().kv_bytes_per_token()},
       {"kv_bytes_pool", model.kv_bytes()},
+      {"ranks", times.ranks},
       {"load_seconds", times.load_seconds},
       {"warmup_seconds", times.warmup_seconds},
       {"jit_compiled", jit.compiled},

@@ -32,6 +32,7 @@ class TextStream {
 
 struct RunTimes {
   double load_seconds = 0, warmup_seconds = 0;
+  int ranks = 1;
 };
 void print_table(const Engine& engine, const Model& model, const RunTimes& times);
 std::string json_document(const Engine& engine, const Model& model, const RunTimes& times, const TextStream& text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a user starts it, with the real model: tools/get_model.sh gets that once.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,80 @@ TEST(Program, BadInputIsOneLine) {
   expect_refused(llm("--model " + path + " --prompt $(printf 'a\\377')"), "not valid UTF-8");
   expect_refused(llm("--model " + path), "no --prompt given");
   ::unlink(path.c_str());
+}
+
+// ---- several processes ----
+
+class Ranks : public testing::Test {
+ protected:
+  Ranks() { write_file(path_, made_gguf({.kv_heads = 4})); }
+  ~Ranks() override {
+    ::unlink(path_.c_str());
+    std::filesystem::remove_all(temporary("dumps"));
+  }
+  json answers(const std::string& before, const std::string& arguments) const {
+    const Ran r = shell(before + kProgram + " --json --threads 1 --model " + path_ +
+                        " --prompt hello --prompt 'how low' " + arguments);
+    EXPECT_EQ(r.status, 0) << r.err;
+    json tokens;
+    const json all = json::parse(r.out, nullptr, false);
+    for (const auto& q : all["requests"]) tokens.push_back(q["tokens"]);
+    return {all["ranks"], tokens};
+  }
+  std::string path_ = temporary("ranks.gguf");
+};
+
+TEST_F(Ranks, ProcessesGiveTheTokensOfOne) {
+  const json one = answers("", "--max-new 6");
+  EXPECT_EQ(one[0], 1);
+  for (const char* ranks : {"2", "4"}) {
+    const json got = answers("", std::string("--max-new 6 --bind nodes --tensor-parallel ") + ranks);
+    EXPECT_EQ(got[0], std::stoi(ranks));
+    EXPECT_EQ(got[1], one[1]);
+  }
+  // As mpirun starts them: two children of one process.
+  const std::string job = "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=";
+  EXPECT_EQ(answers(job + "1 " + kProgram + " --threads 1 --model " + path_ +
+                        " --max-new 6 --prompt hello --prompt 'how low' & " + job + "0 ",
+                    "--max-new 6")[1],
+            one[1]);
+}
+
+TEST_F(Ranks, BadNumbersAreOneLineBeforeAnythingStarts) {
+  const std::string some = "--model " + path_ + " --prompt hi ";
+  expect_refused(llm(some + "--tensor-parallel 5"),
+                 "--tensor-parallel 5: the model has 4 key-value heads, so at most 4 ranks can share it");
+  expect_refused(llm(some + "--tensor-parallel 2 --device emu"), "--tensor-parallel 2 needs --device cpu");
+  expect_refused(
+      shell("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 " + kProgram + " " + some + "--tensor-parallel 2"),
+      "--tensor-parallel 2, but mpirun started 4 ranks");
+  expect_refused(
+      shell("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=0 " + kProgram + " " + some),
+      "ranks on several machines are not supported");
+}
+
+TEST_F(Ranks, ADeadRankEndsTheOthers) {
+  const std::string err = temporary("dead");
+  const int program = ::fork();
+  if (program == 0) {
+    const std::string command = "exec " + kProgram + " --threads 1 --model " + path_ +
+                                " --plain --ctx 2048 --max-new 2000 --tensor-parallel 2 --prompt hello >/dev/null 2>" +
+                                err;
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  int rank_1 = 0;
+  const std::string children = "/proc/" + std::to_string(program) + "/task/" + std::to_string(program) + "/children";
+  for (int i = 0; i < 2000 && rank_1 == 0; ++i, ::usleep(5000)) std::ifstream(children) >> rank_1;
+  ASSERT_GT(rank_1, 0);
+  ::usleep(300000);
+  ::kill(rank_1, SIGKILL);
+  int status = 0;
+  ::waitpid(program, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_NE(read_file(err).find("rank 1 (process " + std::to_string(rank_1) + ") has ended"), std::string::npos)
+      << read_file(err);
+  ::unlink(err.c_str());
 }
 
 class SmolLM : public testing::Test {

@@ -10,6 +10,7 @@
 
 #include "made_gguf.h"
 #include "reference.h"
+#include "tests/comm/ranks.h"
 
 namespace llm_test {
 namespace {
@@ -31,6 +32,8 @@ struct Serving {
   llm::Sampling sampling;
   bool exact = false;  // activations as bf16
   flashinfer::Device device = flashinfer::kCpu;
+  llm::Parallel parallel;
+  std::string file = model_file();
 };
 
 struct Answers {
@@ -44,8 +47,8 @@ Answers serve(const Serving& s, const std::vector<Tokens>& prompts, const std::v
   flashinfer::Context context = flashinfer::Context::current();
   context.executor = *pool;
   const flashinfer::ContextScope scope(context);
-  const llm::Gguf file(model_file());
-  llm::Model model(file, s.pages, s.page_size, llm::Engine::max_rows(s.max_batch), [](double) {}, s.device);
+  const llm::Gguf file(s.file);
+  llm::Model model(file, s.pages, s.page_size, llm::Engine::max_rows(s.max_batch), [](double) {}, s.device, s.parallel);
   model.quantize_activations(!s.exact);
   llm::Engine engine(&model, {s.max_batch, s.context, s.sampling, true});
   for (size_t i = 0; i < prompts.size(); ++i) engine.submit(prompts[i], max_new[i], [](int32_t t) { return t == 2; });
@@ -96,6 +99,31 @@ TEST(Engine, AnswersDoNotDependOnPageSizeThreadsOrBatchLimit) {
   Serving s = kDefault;
   s.max_batch = 3;
   EXPECT_EQ(serve(s, prompts(), kNew).tokens, want.tokens);
+}
+
+/// Ranks as threads of this process; cli_test.cc has processes. Three ranks share 4 key-value heads, and 12 blocks of
+/// the hidden layer, unevenly.
+TEST(Engine, AnswersDoNotDependOnTheNumberOfRanks) {
+  const std::string path = write_file(model_file() + "_ranks", made_gguf({.kv_heads = 4, .hidden = 224}));
+  for (const bool exact : {false, true}) {
+    Serving s = kDefault;
+    s.file = path, s.threads = 1, s.exact = exact;
+    const Answers want = serve(s, prompts(), kNew);
+    for (const int ranks : {2, 3, 4}) {
+      std::vector<Answers> got(static_cast<size_t>(ranks));
+      const auto outcomes = flashinfer::run_threads(ranks, [&](int rank) {
+        Serving own = s;
+        own.parallel = {rank, ranks, path + std::to_string(ranks) + (exact ? "exact" : "")};
+        got[static_cast<size_t>(rank)] = serve(own, prompts(), kNew);
+      });
+      for (size_t r = 0; r < got.size(); ++r) {
+        ASSERT_EQ(outcomes[r], "") << "rank " << r;
+        EXPECT_EQ(got[r].tokens, want.tokens) << "rank " << r << " of " << ranks;
+        EXPECT_EQ(got[r].logits, want.logits) << "rank " << r << " of " << ranks;  // bit for bit
+      }
+    }
+  }
+  ::unlink(path.c_str());
 }
 
 TEST(Engine, AFullPoolMakesRequestsWait) {

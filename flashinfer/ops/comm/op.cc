@@ -178,6 +178,7 @@ flashinfer::comm::Signature signature_of(const A& a, bool one_shot) {
 }
 std::string describe(const flashinfer::comm::Signature& s) {
   const auto& n = s.number;
+  if (n[0] == kAllGather) return describe_all_gather(s);
   return str("allreduce_fusion(pattern=", n[0], ", input=[", n[1], ", ", n[2], "] ", name(static_cast<DType>(n[3])),
              n[4] ? ", one shot" : ", two shots", n[5] ? ", fp32_acc)" : ")");
 }
@@ -261,6 +262,8 @@ op::Prepared prepare(const A& a) {
   return [fn = kernel.fn, sum = sum.fn, reduce = reduce.fn, &a] { launch_moe(fn, sum, reduce, a); };
 }
 
+void number_call(A& a) { a.call = number_of_call(a.workspace); }
+
 op::Cost cost(const A& a) {
   const double n = static_cast<double>(a.input.numel()), w = static_cast<double>(state_of(a).world_size);
   return {.bytes = static_cast<double>(tokens(a) * row_bytes(a, static_cast<int>(w))) + n, .flops = n * (w + 6)};
@@ -306,16 +309,18 @@ constexpr op::Field fields[] = {
     op::attr<&A::block_quant_group_size>("block_quant_group_size"),
     op::attr<&A::weight_bias>("weight_bias"),
     op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
+    op::attr<&A::call>("call", op::internal),
 };
 constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
-constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost>(
+constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost, number_call>(
     "allreduce_fusion", "flashinfer.comm",
     "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,
     candidates, nullptr));
 
 constexpr const op::Op* kOps[] = {&workspace_init_op,     &workspace_destroy_op,  &fusion_op,
                                   &moe_a2a_initialize_op, &moe_a2a_dispatch_op,   &moe_a2a_combine_op,
-                                  &moe_a2a_sanitize_op,   &decode_cp_alltoall_op, &decode_cp_reduce_op};
+                                  &moe_a2a_sanitize_op,   &decode_cp_alltoall_op, &decode_cp_reduce_op,
+                                  &all_gather_op};
 }  // namespace
 extern const std::span<const op::Op* const> all;
 constinit const std::span<const op::Op* const> all = kOps;

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/op/call.h"
@@ -78,6 +79,7 @@ struct AllReduceFusion {
   std::optional<int64_t> block_quant_group_size{};           // patterns 8 and 9: divides hidden
   double weight_bias = 0;
   std::string moe_finalize_backend = "trtllm";
+  int64_t call = -1;  // set by the call: what tells it from others with this workspace, for recordings
 };
 /// sum = the inputs of all ranks in their order, in the dtype of input, rounded after each rank (fp32_acc: once); zeros
 ///   are +0. Every rank gets the same bits.
@@ -98,5 +100,18 @@ struct AllReduceFusion {
 /// pattern. ValueError: arguments that do not fit together or into the workspace; RuntimeError: a rank that calls
 /// something else, died or does not arrive in time.
 Tensor allreduce_fusion(const AllReduceFusion& args);
+
+struct AllGather {
+  TensorView input;  // [tokens, columns[rank]] f16|bf16|f32; rows may have a stride
+  op::Object* workspace = nullptr;
+  std::vector<int64_t> columns{};   // of each rank's input, by rank; the same list on every rank
+  std::optional<TensorView> out{};  // [tokens, sum of columns]; rows may have a stride
+  int64_t call = -1;                // as AllReduceFusion::call
+};
+/// out[t] = the rows t of all ranks' inputs, side by side in the order of the ranks: what ranks make that compute
+/// columns of one matrix. Bytes are copied, so the result is that of one rank which computes all columns. ValueError: a
+/// list of columns that does not fit the ranks or the input; RuntimeError as allreduce_fusion. Inputs of any size: they
+/// go through the workspace in pieces.
+Tensor all_gather(const AllGather& args);
 
 }  // namespace flashinfer

@@ -33,6 +33,8 @@ constexpr op::Term kTerms[] = {
     {"expert_scale_factor", "of pattern 7: [tokens, k], what the rows are multiplied by; absent: 1"},
     {"shared_expert_output", "of pattern 7: [tokens, hidden], added behind the experts' rows"},
     {"moe_finalize_backend", "of pattern 7; changes no result"},
+    {"columns", "of each rank's input, by rank; their sum is the result's columns"},
+    {"call", "what tells the call from others with this workspace"},
     {"block_quant_group_size", "columns that share a scale"},
     {"ep_rank", "of this process among those that share the experts"},
     {"ep_size", "ranks that share the experts"},

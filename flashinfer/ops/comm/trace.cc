@@ -14,6 +14,7 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "decode_cp_a2a_lse_reduce", .op_type = nullptr},
     {.op = "moe_a2a_combine", .op_type = nullptr},
     {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
+    {.op = "all_gather", .op_type = nullptr},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;

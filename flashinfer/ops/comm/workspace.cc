@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/comm/workspace.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/collective.h"
 #include "flashinfer/ops/comm/op.h"
@@ -23,6 +28,8 @@ constexpr op::Field state_fields[] = {
     op::attr<&AllReduceState::max_token_num>("max_token_num"),
     op::attr<&AllReduceState::hidden_dim>("hidden_dim"),
     op::attr<&AllReduceState::dtype>("dtype"),
+    op::attr<&AllReduceState::group>("group"),
+    op::attr<&AllReduceState::id>("id"),
 };
 
 /// What is needed to meet the other ranks; the rest is checked together with them.
@@ -65,6 +72,13 @@ int64_t agree(flashinfer::comm::Group& group, const Init& a) {
   return std::min(input, std::min(most * kSlotBytes, kMostSlotBytes));
 }
 
+/// Connects recorded calls of the ranks: a name may stand for one group after another.
+std::string random_id() {
+  uint64_t bits = 0;
+  FI_CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits, RuntimeError,
+           "cannot draw a random id: ", std::strerror(errno));
+  return hex(bits);
+}
 void launch_init(const Init& a) {
   op::on_abandoned(all_reduce_state, [](const op::Object& o, const std::string& reason) {
     if (const auto& memory = o.as<AllReduceState>().memory) memory->window->abandon(reason);
@@ -74,7 +88,9 @@ void launch_init(const Init& a) {
   const auto memory = std::make_shared<AllReduceMemory>();
   memory->slot = agree(*group, a);
   memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot);
-  a.self->set(AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory});
+  const std::string id = group->exchange("AllReduceFusionWorkspace", a.rank == 0 ? random_id() : "")[0];
+  a.self->set(
+      AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory, a.group, id});
   a.self->planned = true;
 }
 void launch_destroy(const Destroy& a) {
@@ -107,6 +123,21 @@ constinit const op::Op workspace_init_op = op::collective(
 constinit const op::Op workspace_destroy_op =
     op::define<Destroy>("AllReduceFusionWorkspace.destroy", kModule, "Gives the workspace's memory back.",
                         destroy_fields, destroy_candidates, nullptr, {}, &all_reduce_state);
+
+static bool is_workspace(const op::Object* o) { return o && o->state && std::string_view(o->class_name) == kClass; }
+const AllReduceState& all_reduce_state_of(const op::Object* workspace) {
+  FI_CHECK(is_workspace(workspace), TypeError, "workspace is ",
+           workspace ? str("a ", workspace->class_name) : "missing", ", but must be an AllReduceFusionWorkspace");
+  const auto& s = workspace->as<AllReduceState>();
+  FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
+  return s;
+}
+int64_t number_of_call(const op::Object* workspace) {
+  if (!op::observed() || !is_workspace(workspace)) return -1;
+  const auto& s = workspace->as<AllReduceState>();
+  if (!s.memory) return -1;
+  return s.world_size == 1 ? s.memory->calls_alone++ : static_cast<int64_t>(s.memory->window->phase());
+}
 }  // namespace ops::comm
 
 AllReduceFusionWorkspace::AllReduceFusionWorkspace(AllReduceFusionWorkspaceInit a)

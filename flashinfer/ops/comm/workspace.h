@@ -17,7 +17,8 @@ namespace flashinfer::ops::comm {
 struct AllReduceMemory {
   static constexpr int kInputs = 4, kSums = 2;
   std::shared_ptr<flashinfer::comm::Window> window;
-  int64_t slot;  // bytes, the same on all ranks
+  int64_t slot;             // bytes, the same on all ranks
+  int64_t calls_alone = 0;  // of one rank, which publishes no phases
   /// Where an input of so many bytes lies in that phase. Small ones move through 64 KB of their slot: what a rank wrote
   /// long ago has left its L1, from where the others would read it at half the speed.
   int64_t input_offset(uint64_t phase, int64_t bytes) const {
@@ -34,9 +35,20 @@ struct AllReduceState {
   int64_t world_size = 0, rank = 0, max_token_num = 0, hidden_dim = 0;
   DType dtype = DType::kF16;
   std::shared_ptr<AllReduceMemory> memory{};  // null after destroy(), and in a replay
+  std::string group{}, id{};                  // the group's name; the same on all ranks, and of no other workspace
 };
 
+/// The state of a call's `workspace`. TypeError: it is another object; RuntimeError: it has no memory.
+const AllReduceState& all_reduce_state_of(const op::Object* workspace);
+/// What tells the calls with `workspace` apart, the same on all ranks, for a recording: the phase of its window. -1:
+/// nothing is recorded, or `workspace` has no memory.
+int64_t number_of_call(const op::Object* workspace);
+
+/// Signature::number[0] of a call that is no allreduce_fusion; a pattern is smaller.
+inline constexpr int64_t kAllGather = 100;
+std::string describe_all_gather(const flashinfer::comm::Signature& s);
+
 extern const op::StateType all_reduce_state;
-extern const op::Op workspace_init_op, workspace_destroy_op;
+extern const op::Op workspace_init_op, workspace_destroy_op, all_gather_op;
 
 }  // namespace flashinfer::ops::comm

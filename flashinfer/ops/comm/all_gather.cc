@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of all ranks side by side. Each rank's rows, one behind another, go through the slots of the all-reduces'
+// memory in pieces (workspace.h, shared_sum.cc).
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/comm/op.h"
+#include "flashinfer/ops/comm/workspace.h"
+#include "flashinfer/ops/common/rows.h"
+
+namespace flashinfer {
+namespace ops::comm {
+namespace {
+using A = AllGather;
+
+int64_t tokens(const A& a) { return a.input.size(0); }
+int64_t all_columns(const A& a) { return std::accumulate(a.columns.begin(), a.columns.end(), int64_t{0}); }
+op::Shape out_shape(const A& a) { return {2, {tokens(a), all_columns(a)}}; }
+DType out_dtype(const A& a) { return a.input.dtype(); }
+
+void validate(const A& a) {
+  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const auto ranks = static_cast<int64_t>(a.columns.size());
+  FI_CHECK(ranks == s.world_size, ValueError, "columns has ", ranks, " numbers, but the group has ", s.world_size,
+           " ranks");
+  for (const int64_t n : a.columns) FI_CHECK(n >= 0, ValueError, "columns has ", n, ", but must not be negative");
+  const int64_t own = a.columns[static_cast<size_t>(s.rank)];
+  FI_CHECK(a.input.size(1) == own, ValueError, "input.shape[1] is ", a.input.size(1), ", but columns has ", own,
+           " for rank ", s.rank);
+  for (const TensorView& t : {a.input, a.out.value_or(a.input)})
+    FI_CHECK(t.numel() == 0 || t.size(1) == 1 || t.stride(1) == 1, ValueError, "the columns of ", to_string(t),
+             " have a stride, but must be contiguous");
+}
+
+/// All columns lists of one length with this sum and hash are taken for the same.
+flashinfer::comm::Signature signature_of(const A& a) {
+  uint64_t h = 0;
+  for (const int64_t n : a.columns) h = (h ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u;
+  return {{kAllGather, tokens(a), all_columns(a), static_cast<int64_t>(a.input.dtype()), static_cast<int64_t>(h)}};
+}
+std::string describe(const flashinfer::comm::Signature& s) {
+  if (s.number[0] == kAllGather) return describe_all_gather(s);
+  return str("allreduce_fusion(pattern=", s.number[0], ", input=[", s.number[1], ", ", s.number[2], "])");
+}
+
+/// Columns of a tensor: rows of `bytes` with a stride.
+struct Rows {
+  std::byte* data;
+  int64_t bytes, stride, count;
+  int64_t all() const { return bytes * count; }
+  Rows columns(int64_t first, int64_t n) const { return {data + first, n, stride, count}; }
+};
+Rows rows_of(const TensorView& t) {
+  const int64_t item = t.item_size();
+  return {static_cast<std::byte*>(t.data()), t.size(1) * item, t.stride(0) * item, t.size(0)};
+}
+/// Calls f(a row's part, bytes from the beginning of [begin, end), its size) for the parts of the bytes [begin, end)
+/// that the rows are one behind another.
+template <class F>
+void for_parts(const Rows& rows, int64_t begin, int64_t end, const F& f) {
+  for (int64_t at = begin; at < end;) {
+    const int64_t r = at / rows.bytes, first = at % rows.bytes, n = std::min(rows.bytes - first, end - at);
+    f(rows.data + r * rows.stride + first, at - begin, static_cast<size_t>(n));
+    at += n;
+  }
+}
+/// fn(begin, end) for parts of [begin, end) with the threads of the context.
+template <class F>
+void in_parallel(int64_t begin, int64_t end, const F& fn) {
+  const int64_t threads = Context::current().executor.threads, n = end - begin;
+  const int64_t part = threads == 1 ? n : std::max(kMinTaskBytes, round_up(ceil_div(n, threads), 64));
+  if (n <= part) return fn(begin, end);
+  parallel_for(ceil_div(n, part), [&](int64_t i) { fn(begin + i * part, std::min(end, begin + (i + 1) * part)); });
+}
+
+/// A rank's bytes in pieces of a slot.
+struct Piece {
+  int64_t begin, end;
+  Piece(const Rows& rows, int64_t k, int64_t slot)
+      : begin(std::min(rows.all(), k * slot)), end(std::min(rows.all(), (k + 1) * slot)) {}
+  int64_t bytes() const { return end - begin; }
+};
+
+class Gather {
+ public:
+  Gather(const A& a, const AllReduceState& s) : a_(a), s_(s), m_(*s.memory), in_(rows_of(a.input)) {
+    const Rows out = rows_of(*a.out);
+    int64_t first = 0;
+    for (const int64_t n : a.columns) {
+      to_.push_back(out.columns(first, n * a.input.item_size()));
+      first += to_.back().bytes;
+      pieces_ = std::max(pieces_, ceil_div(to_.back().all(), m_.slot));
+    }
+  }
+  /// The order of phases is that of all-reduces: four slots do (shared_sum.cc).
+  void run() {
+    if (s_.world_size > 1) share(0, m_.window->phase() + 1);
+    uint64_t phase = s_.world_size > 1 ? m_.window->publish(signature_of(a_)) : 0;
+    keep_own();
+    for (int64_t k = 0; s_.world_size > 1 && k < pieces_; ++k, ++phase) {
+      const bool more = k + 1 < pieces_;
+      if (more) share(k + 1, phase + 1);
+      m_.window->wait(phase, describe);
+      if (more) m_.window->publish(signature_of(a_));
+      take(k, phase);
+    }
+  }
+
+ private:
+  void share(int64_t k, uint64_t phase) {
+    const Piece p(in_, k, m_.slot);
+    std::byte* to = m_.window->own() + m_.input_offset(phase, p.bytes());
+    in_parallel(p.begin, p.end, [&](int64_t begin, int64_t end) {
+      for_parts(in_, begin, end, [&](const std::byte* from, int64_t at, size_t n) {
+        std::memcpy(to + (begin - p.begin) + at, from, n);
+      });
+    });
+  }
+  void take(int64_t k, uint64_t phase) {
+    for (int r = 0; r < s_.world_size; ++r) {
+      if (r == s_.rank) continue;
+      const Rows& rows = to_[static_cast<size_t>(r)];
+      const Piece p(rows, k, m_.slot);
+      const std::byte* from = m_.window->of(r) + m_.input_offset(phase, p.bytes());
+      in_parallel(p.begin, p.end, [&](int64_t begin, int64_t end) {
+        for_parts(rows, begin, end,
+                  [&](std::byte* to, int64_t at, size_t n) { std::memcpy(to, from + (begin - p.begin) + at, n); });
+      });
+    }
+  }
+  /// This rank's columns of the result, while the others arrive.
+  void keep_own() {
+    const Rows& to = to_[static_cast<size_t>(s_.rank)];
+    for_rows(in_.bytes ? in_.count : 0, rows_per_task(in_.count, 2 * in_.bytes), [&](int64_t r) {
+      std::memcpy(to.data + r * to.stride, in_.data + r * in_.stride, static_cast<size_t>(in_.bytes));
+    });
+  }
+
+  const A& a_;
+  const AllReduceState& s_;
+  const AllReduceMemory& m_;
+  Rows in_;
+  std::vector<Rows> to_;  // each rank's columns of the result
+  int64_t pieces_ = 1;
+};
+op::Prepared prepare(const A& a) {
+  return [&a] { Gather(a, all_reduce_state_of(a.workspace)).run(); };
+}
+
+void number_call(A& a) { a.call = number_of_call(a.workspace); }
+op::Cost cost(const A& a) {
+  const double item = static_cast<double>(a.input.item_size()), n = static_cast<double>(tokens(a));
+  return {.bytes = item * n * static_cast<double>(2 * all_columns(a) + 2 * a.input.size(1)), .flops = 0};
+}
+
+constexpr op::Field fields[] = {
+    op::in<&A::input>("input", "t d", op::floats, op::any_layout),
+    op::attr<&A::workspace>("workspace", op::required),
+    op::attr<&A::columns>("columns", op::required),
+    op::out<&A::out>("out", nullptr, op::shape<out_shape>, op::dtype<out_dtype>, op::any_layout),
+    op::attr<&A::call>("call", op::internal),
+};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+}  // namespace
+
+std::string describe_all_gather(const flashinfer::comm::Signature& s) {
+  return str("all_gather(", s.number[1], " rows to ", s.number[2], " columns of ",
+             name(static_cast<DType>(s.number[3])), ")");
+}
+
+constinit const op::Op all_gather_op = op::collective(op::define<A, validate, cost, number_call>(
+    "all_gather", "flashinfer.comm", "out[t] = rows t of all ranks' inputs, side by side.", fields, candidates,
+    nullptr));
+}  // namespace ops::comm
+
+Tensor all_gather(const AllGather& args) { return op::call(ops::comm::all_gather_op, args); }
+
+}  // namespace flashinfer
