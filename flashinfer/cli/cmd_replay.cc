@@ -7,6 +7,7 @@
 
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/cli/progress.h"
+#include "flashinfer/comm/launch.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/printable.h"
@@ -137,6 +138,11 @@ int run(Args args) {
     args.options.device = parse_device(args.device);
     FI_CHECK(args.options.device.has_value(), ValueError, "--device ", args.device,
              " is none of cpu, cuda, cuda:N, emu");
+  }
+  if (const comm::Launch launch = comm::launched(); launch.by == "mpirun" || launch.by == "mpiexec") {
+    FI_CHECK(launch.local_size == launch.size, ValueError, launch.by, " started ", launch.size, " ranks, of which ",
+             launch.local_size, " are on this machine, but a replay needs all on one");
+    args.options.process = launch.rank, args.options.processes = launch.size, args.options.job = launch.job;
   }
   const bool single = fs::is_file(args.dir + "/metadata.jsonl");
   if (!args.json) print("Replaying %s from %s...\n", single ? "single dump" : "session", args.dir.c_str());

@@ -61,6 +61,38 @@ Json overwritten(const Dump& dump) {
   return keys;
 }
 
+/// The plain members of a workspace's state.
+Json members_of(const op::Object& workspace) {
+  CallValues members;
+  add_state(members, *workspace.type, workspace.state.get(), "");
+  return members.metadata;
+}
+/// Of a collective call: the group, and what makes the workspace again.
+Json group_of(const std::vector<op::Arg>& args) {
+  CallValues given;
+  for (const op::Arg& a : args) {
+    const auto* object = a.value.as<op::ObjectValue>();
+    const bool self = !a.field || a.field->role == op::Role::kSelf;
+    if (object && object->object && object->object->state && !self) {
+      const Json m = members_of(*object->object);
+      return {{kGroupName, m.value(kStateGroup, Json())},
+              {kRank, m.value(kStateRank, Json())},
+              {kGroupSize, m.value(kStateSize, Json())},
+              {kGroupWorkspace,
+               {{kArgument, a.name},
+                {kClass, object->object->class_name},
+                {kStateId, m.value(kStateId, Json())},
+                {kMembers, m}}}};
+    }
+    if (a.name == kStateGroup || a.name == kStateRank || a.name == kStateSize) given.add(a.name, a.value, nullptr);
+  }
+  const Json& m = given.metadata;
+  if (!m.contains(kStateGroup)) return {};
+  return {{kGroupName, m.value(kStateGroup, Json())},
+          {kRank, m.value(kStateRank, Json())},
+          {kGroupSize, m.value(kStateSize, Json())}};
+}
+
 Json size_info(Json keys, Json output_keys, uint64_t input_bytes, const uint64_t* output_bytes) {
   Json info{{kInputTensorKeys, std::move(keys)},
             {kOutputTensorKeys, std::move(output_keys)},
@@ -102,6 +134,7 @@ void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, 
     }
   }
   if (dump.self && dump.state) add_state(dump.inputs, *dump.self->type, dump.state.get(), kPlanPrefix);
+  if (call.op && call.op->is_collective) dump.group = group_of(args);
   dump.graph = capture_of(dump.inputs);
   if (dump.graph == 0 && use_pages()) find_used_pages(dump.inputs);  // a replay may use other pages than the capture
 }
@@ -187,6 +220,7 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   r[kThreadId] = static_cast<int64_t>(::syscall(SYS_gettid));
   r[kHost] = host_name();
   if (const std::string text = rank(); !text.empty()) r[kRank] = text;
+  if (!dump.group.is_null()) r[kGroup] = dump.group;
   const Context& context = Context::current();
   const Device device = call.op && call.block ? op::device_of(*call.op, call.block) : context.device;
   const Cuda& gpu = device.type == DeviceType::kCUDA ? cuda() : Cuda{};

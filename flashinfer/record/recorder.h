@@ -27,6 +27,7 @@ struct Dump : std::enable_shared_from_this<Dump> {
   uint64_t call_sequence = 0;
   CallValues inputs;
   StorageNumbers storages;
+  Json group;  // of a collective call; else null
   Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
   uint64_t input_bytes = 0;                              // bytes of the stored tensors' elements, as FlashInfer counts
   uint64_t disk_bytes = 0;                               // added to the disk by this call

@@ -210,6 +210,14 @@ void Inputs::bind(const Call& call, const op::Op& op, const Json& values, std::o
   }
 }
 
+void Inputs::replace(const Call& call, const std::string& name, const op::Value& value) {
+  if (const auto names = call.record.find(record::kArgNames); names != call.record.end() && names->is_array())
+    for (size_t i = 0; i < std::min(names->size(), passed.positional.size()); ++i)
+      if ((*names)[i] == name) passed.positional[i] = value;
+  for (auto& [n, v] : passed.keyword)
+    if (n == name) v = value;
+}
+
 void Inputs::restore_self(const Call& call, const op::Op& op, const Json& values) {
   const std::string name = op.name, cls = name.substr(0, name.rfind('.'));
   self = std::make_unique<op::Object>(op::intern_class(cls), op.module, *op.state);

@@ -31,6 +31,8 @@ struct Inputs {
   Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device);
   Inputs(const Inputs&) = delete;
   Inputs& operator=(const Inputs&) = delete;
+  /// Another value for the argument of this name, if the call has it.
+  void replace(const Call& call, const std::string& name, const op::Value& value);
 
   Tensors tensors;  // by key
   op::Passed passed;

@@ -74,7 +74,11 @@ struct Options {
   size_t first = 0;                  // after `filter`: only calls from this one on, counted from 0 ...
   size_t count = SIZE_MAX;           // ... at most so many
   std::string candidate;             // ops that have a candidate of this name use it; empty: as they choose
-  std::filesystem::path save;        // what each call gives is written below it (save.h); empty: nowhere
+  /// Of several processes that replay one recording (mpirun): this one runs the calls of the ranks r with
+  /// r % processes == process. `job` is the same in all of them, and of no other job.
+  int process = 0, processes = 1;
+  std::string job;
+  std::filesystem::path save;  // what each call gives is written below it (save.h); empty: nowhere
   /// Called for each call in order, as soon as it and all before it are done; `total` is known from the start.
   std::function<void(const CallResult&, size_t index, size_t total)> on_result;
 };

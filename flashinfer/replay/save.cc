@@ -75,6 +75,9 @@ void Saver::completed(const op::Value& result, const Inputs& inputs, const std::
   if (inputs.self && inputs.self->state && inputs.self->state != state_before)
     record::add_state(out, *inputs.self->type, inputs.self->state.get(),
                       std::string(record::kAfterPrefix) + record::kPlanPrefix);
+  if (call_.record.contains(record::kGroup))  // a replay makes a group of its own
+    for (const char* member : {record::kStateGroup, record::kStateId})
+      out.metadata.erase(str(record::kAfterPrefix, record::kPlanPrefix, member));
   record::bring_to_host(out);
   std::vector<Tensor> keep;
   if (const auto tensors = record::stored_tensors(out, keep); !tensors.empty())

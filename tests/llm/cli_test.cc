@@ -9,10 +9,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "flashinfer/core/version.h"
 #include "flashinfer/formats/pt.h"
+#include "flashinfer/replay/replay.h"
 #include "made_gguf.h"
 #include "reference.h"
 
@@ -150,6 +152,21 @@ TEST_F(Ranks, ADeadRankEndsTheOthers) {
   EXPECT_NE(read_file(err).find("rank 1 (process " + std::to_string(rank_1) + ") has ended"), std::string::npos)
       << read_file(err);
   ::unlink(err.c_str());
+}
+
+TEST_F(Ranks, ARecordingOfAllRanksReplays) {
+  const std::string dumps = temporary("dumps");
+  answers("FLASHINFER_LOGLEVEL=10 FLASHINFER_LOGDEST=" + temporary("log") + " FLASHINFER_DUMP_DIR=" + dumps +
+              " FLASHINFER_DUMP_EXCLUDE='prepare_*' FLASHINFER_DUMP_DEDUP=1 ",
+          "--no-warmup --max-new 2 --tensor-parallel 2");
+  ::unlink(temporary("log").c_str());
+  const auto report = flashinfer::replay::replay(dumps);
+  EXPECT_EQ(report.failed(), 0);
+  std::map<std::string, int> gathers;
+  for (const auto& c : report.calls)
+    if (c.function == "all_gather") ++gathers[flashinfer::replay::name(c.outcome)];
+  EXPECT_EQ(gathers.size(), 1u);
+  EXPECT_EQ(gathers["passed"], 2 * (2 * (2 * 4 + 2)));  // ranks, steps, layers and logits of two prompts
 }
 
 class SmolLM : public testing::Test {

@@ -3,6 +3,7 @@
 import inspect
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -254,18 +255,30 @@ def test_mpi_takes_a_communicator_of_the_program():
     assert fake.waited and backend.allgather(1) == (1,) and backend.Split(0, 0).Get_size() == 1
 
 
-def test_a_recorded_collective_is_not_replayed_alone(tmp_path):
+def test_a_recording_of_two_ranks_is_replayed(tmp_path):
     script = """
-import torch, flashinfer.comm as comm
-w = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=4, hidden_dim=16, dtype=torch.float16)
-comm.allreduce_fusion(torch.ones(4, 16, dtype=torch.float16), workspace=w, pattern=0)
+import sys, torch, flashinfer.comm as comm
+rank = int(sys.argv[1])
+w = comm.create_allreduce_fusion_workspace(world_size=2, rank=rank, max_token_num=4, hidden_dim=16, dtype=torch.float16,
+                                           comm_backend=comm.ShmBackend(sys.argv[2], rank, 2))
+comm.allreduce_fusion(torch.full((4, 16), 1.0 + rank, dtype=torch.float16), workspace=w, pattern=0)
+out = comm.all_gather(torch.full((4, 3 + rank), 1.0 + rank), w, [3, 4])
+assert out.shape == (4, 7) and out[0].tolist() == [1] * 3 + [2] * 4
 w.destroy()
 """
     environment = {**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": str(tmp_path / "dump")}
-    log = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True).stdout
-    assert "FlashInfer API Call: allreduce_fusion" in log and "AllReduceFusionWorkspace object at" in log
-    done = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", str(tmp_path / "dump")], env=dict(os.environ), capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("a collective call needs the other ranks") == 2, done.stdout
+    ranks = [subprocess.Popen([sys.executable, "-c", script, str(r), tmp_path.name], env=environment, stdout=subprocess.PIPE, text=True) for r in range(2)]
+    logs = [r.communicate()[0] for r in ranks]
+    assert [r.returncode for r in ranks] == [0, 0]
+    assert "FlashInfer API Call: allreduce_fusion" in logs[0] and "AllReduceFusionWorkspace object at" in logs[0]
+    command = [sys.executable, "-m", "flashinfer", "replay", "--dir"]
+    done = subprocess.run([*command, str(tmp_path / "dump")], env=dict(os.environ), capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("Passed") >= 6, done.stdout
+    for folder in (tmp_path / "dump").iterdir():  # rank 1's, but for its workspace
+        if folder.is_dir() and "call0001" in folder.name and '"rank":1' in (folder / "metadata.jsonl").read_text() and "__init__" not in folder.name:
+            shutil.rmtree(folder)
+    done = subprocess.run([*command, str(tmp_path / "dump")], env=dict(os.environ), capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("it needs the same call of rank 1") == 2, done.stdout
 
 
 def test_signature():
