@@ -65,7 +65,8 @@ void install(const char* title, const char* package, const Wheel& o) {
   FI_CHECK(o.sm.empty() || o.mode == "minimal", ValueError, "--sm is only for --mode minimal");
   print("=== %s ===\nFlashInfer version: %s\nRequirement: none\nCommand: none\n", title,
         o.version.empty() ? build::version() : o.version.c_str());
-  print("There is no %s wheel for this library, and %s.\n", package, kNothing);
+  print("No %s wheel is downloaded: packaging/jit-cache of the sources builds flashinfer-cpp-jit-cache, and %s.\n",
+        package, kNothing);
 }
 
 void common_options(CLI::App* c, Wheel& o, const char* dry_run) {
@@ -77,14 +78,14 @@ void common_options(CLI::App* c, Wheel& o, const char* dry_run) {
 void add_wheels(CLI::App& app, int& exit_code) {
   auto cubin = std::make_shared<Wheel>(), cache = std::make_shared<Wheel>(), both = std::make_shared<Wheel>();
   constexpr const char* kDry = "print without installing, as is always the case here";
-  CLI::App* c = app.add_subcommand("install-cubin-wheel", "Report that there is no wheel of cubins to install");
+  CLI::App* c = app.add_subcommand("install-cubin-wheel", "Report that no wheel of cubins needs installing");
   common_options(c, *cubin, kDry);
   c->add_option("--index-url", cubin->index, "accepted; no index is asked");
   c->callback([cubin, &exit_code] {
     install("Cubin Wheel Install", "flashinfer-cubin", *cubin);
     exit_code = 0;
   });
-  c = app.add_subcommand("install-jit-cache-wheel", "Report that there is no wheel of precompiled kernels to install");
+  c = app.add_subcommand("install-jit-cache-wheel", "Report that no wheel of precompiled kernels needs installing");
   common_options(c, *cache, kDry);
   c->add_option("--index-url", cache->index, "accepted; no index is asked");
   c->add_option("--cuda-version", cache->cuda, "accepted; there is no wheel");
@@ -96,7 +97,7 @@ void add_wheels(CLI::App& app, int& exit_code) {
     install("JIT Cache Wheel Install", "flashinfer-jit-cache", *cache);
     exit_code = 0;
   });
-  c = app.add_subcommand("download-kernels", "Report that there are no wheels with kernels to install");
+  c = app.add_subcommand("download-kernels", "Report that no wheels with kernels need installing");
   common_options(c, *both, kDry);
   c->add_option("--cuda-version", both->cuda, "accepted; there is no wheel");
   c->add_option("--cubin-index-url", both->cubin_index, "accepted; no index is asked");
