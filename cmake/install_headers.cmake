@@ -10,6 +10,7 @@ set(public_headers
     flashinfer/core/int_math.h     # ceil_div, round_up
     flashinfer/op/registry.h       # ops of a program's own
     flashinfer/jit/cuda.h          # kernels of a program's own; includes jit/jit.h
+    flashinfer/comm/launch.h       # ranks that a program starts itself, or mpirun has started
     flashinfer/replay/replay.h     # replaying recordings
     flashinfer/formats/pt.h        # .pt and .safetensors files
     flashinfer/ffi/flashinfer_c.h) # C
