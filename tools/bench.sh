@@ -10,6 +10,7 @@ python=${2:-python3}
 out=$build/bench-results
 rm -rf "$out"
 mkdir -p "$out"
+export FLASHINFER_BUILD_DIR="$PWD/$build" PYTHONPATH=python
 status=0
 for list in bandwidth sampling products attention; do
   echo "== bench/$list.txt"
@@ -32,9 +33,12 @@ for program in call_path jit_lookup log_cost decode_step; do
   [ ! -x "$build/bin/bench_$program" ] || say "bench_$program" "$build/bin/bench_$program"
 done
 for part in call import gil alternate; do
-  say "overhead.py $part" env FLASHINFER_BUILD_DIR="$PWD/$build" PYTHONPATH=python "$python" bench/python/overhead.py "$part"
+  say "overhead.py $part" "$python" bench/python/overhead.py "$part"
 done
-say "recorder_cost.py" env FLASHINFER_BUILD_DIR="$PWD/$build" "$python" bench/python/recorder_cost.py
+say "recorder_cost.py" "$python" bench/python/recorder_cost.py
+say "linear_attention.py time" "$python" benchmarks/linear_attention.py time --tokens 2048
+say all_reduce.py "$python" bench/python/all_reduce.py --turns 3 --kb 16 256 4096 65536
+say moe_all_to_all.py "$python" bench/python/moe_all_to_all.py
 if [ -f models/SmolLM2-135M-Instruct.Q4_1.gguf ] && [ -x "$build/examples/llm" ]; then
   say llm_vs_llamacpp "$python" bench/llm_vs_llamacpp/run.py --program "$build/examples/llm" --python "$python"
 fi
