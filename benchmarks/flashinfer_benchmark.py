@@ -7,8 +7,10 @@ GPUs (benchmarks/README.md).
     python3 benchmarks/flashinfer_benchmark.py --testlist FILE --output_path results.csv
 """
 import argparse
+import contextlib
 import csv
 import importlib
+import os
 import pathlib
 import shlex
 import sys
@@ -18,7 +20,7 @@ sys.path.insert(0, str(_HERE))
 if (_HERE.parent / "python/flashinfer").is_dir():  # a checkout: its own package, with the newest build
     sys.path.insert(1, str(_HERE.parent / "python"))
 
-from routines import columns, flags  # noqa: E402
+from routines import columns, flags, ranks  # noqa: E402
 
 
 class WrongUsage(Exception):
@@ -65,20 +67,29 @@ def run_command(args, output_path):
 
     module = importlib.import_module(f"routines.{columns.FAMILIES[columns.FAMILY_OF[args.routine]][0]}")
     args.output_path = output_path
-    rows = case.run(args, module)
+    rows = module.run(args) if hasattr(module, "run") else case.run(args, module)
     if output_path is not None:
         append_rows(output_path, args, rows)
 
 
-def run_list(path, output_path, extra):
-    """The commands of a file; the exit status: 1 when one failed."""
+def list_lines(path):
+    lines = [line.strip() for line in pathlib.Path(path).read_text().splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def communicates(words):
+    """Whether a command's words have a routine that runs on several processes."""
+    return any(columns.FAMILY_OF.get(word.rpartition("=")[2]) in columns.COMMUNICATION for word in words)
+
+
+def run_list(path, output_path, extra, follows=False):
+    """The commands of a file, or, on a rank that follows, those that communicate; the exit status: 1 when one failed."""
     failed = 0
-    for line in pathlib.Path(path).read_text().splitlines():
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
+    for line in list_lines(path):
         try:
             args = parse_args(shlex.split(line), in_list=True)
+            if follows and columns.FAMILY_OF[args.routine] not in columns.COMMUNICATION:
+                continue
             args.extra_columns = extra
             run_command(args, output_path)
         except Exception as e:  # the next command runs whatever ended this one
@@ -88,12 +99,28 @@ def run_list(path, output_path, extra):
     return failed
 
 
+def run_as_follower(argv, options):
+    """A rank beside rank 0: takes part in the commands that communicate, prints and writes nothing. Rank 0 has the exit status: launchers
+    end a job at the first rank whose status is not 0."""
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        try:
+            if options.testlist is not None:
+                run_list(options.testlist, None, False, follows=True)
+            else:
+                run_command(parse_args(argv), None)
+        except (AssertionError, NotImplementedError, ValueError):  # rank 0 has it too
+            pass
+    return 0
+
+
 def main(argv):
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--testlist")
     first.add_argument("--output_path")
     first.add_argument("--extra_columns", action="store_true")
     options, _ = first.parse_known_args(argv)
+    if ranks.launched()[0] > 0 and communicates(argv if options.testlist is None else " ".join(list_lines(options.testlist)).split()):
+        return run_as_follower(argv, options)
     if options.output_path is not None:
         with open(options.output_path, "w") as f:
             f.write(",".join(names(options.extra_columns)) + "\n")

@@ -215,7 +215,7 @@ def _times(args, device, call, inputs, graph, sleep):
                           cold_l2_cache=not args.warm_cache)
 
 
-def _announce(args, device):
+def announce(args, device):
     if args.verbose >= 1:
         print(f"[INFO] {args = }")
         print(f"[INFO] Running {args.routine}")
@@ -278,7 +278,7 @@ def run(args, module):
     from routines import trace_lines
 
     device = device_of(args)
-    _announce(args, device)
+    announce(args, device)
     set_seed(args.random_seed)
     case = module.make(args, device)
     runner = Runner(case, device)

@@ -9,8 +9,8 @@ FAMILIES = {
                      "mm_bf16 bmm_bf16 tinygemm_bf16"),
     "moe": ("moe", "trtllm_fp4_block_scale_moe trtllm_fp8_block_scale_moe trtllm_fp8_per_tensor_scale_moe cutlass_fused_moe "
                    "cute_dsl_fp4_block_scale_moe b12x_fused_moe unified_nvfp4_moe bgmv_moe"),
-    "moe_comm": ("missing", "moe_a2a_dispatch_combine"),
-    "allreduce_comm": ("missing", "allreduce_fusion"),
+    "moe_comm": ("comm", "moe_a2a_dispatch_combine"),
+    "allreduce_comm": ("comm", "allreduce_fusion"),
     "mixed_comm": ("missing", "mixed_comm"),
     "norm": ("norm", "rmsnorm fused_add_rmsnorm gemma_rmsnorm gemma_fused_add_rmsnorm rmsnorm_quant fused_add_rmsnorm_quant "
                      "layernorm_quant rmsnorm_fp4quant add_rmsnorm_fp4quant fused_rmsnorm_silu fused_dit_layernorm "
@@ -29,6 +29,9 @@ FAMILIES = {
     "topk_varlen": ("sampling", "top_k_varlen"),
 }
 FAMILY_OF = {routine: family for family, (_, routines) in FAMILIES.items() for routine in routines.split()}
+
+# Families that run on several processes, of which rank 0 prints.
+COMMUNICATION = ("moe_comm", "allreduce_comm", "mixed_comm")
 
 # Names repeat between groups: each repetition has the same value.
 _GROUPS = (

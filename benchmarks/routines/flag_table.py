@@ -30,6 +30,9 @@ num_experts int required
 top_k int required
 input_dtype str bfloat16
 """
+_NP = """
+np int - | processes to start on this machine where mpirun, srun or torchrun did not start this one (2)
+"""
 _HEADS = """
 num_q_heads int 16
 num_k_heads int 16
@@ -114,7 +117,7 @@ validate flag -
 nvtx flag -
 per_phase_timing flag -
 use_lora flag -
-""",
+""" + _NP,
     "allreduce_comm": """
 num_tokens int 64
 hidden_size int 4096
@@ -122,7 +125,7 @@ input_dtype str bfloat16 bfloat16 float16
 ar_backend str auto auto trtllm mnnvl
 pattern str allreduce allreduce ar_residual_rmsnorm ar_residual_rmsnorm_dynamic_fp8
 validate flag -
-""",
+""" + _NP,
     "mixed_comm": """
 local_bs_list ints required
 hidden_size int required

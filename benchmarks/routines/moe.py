@@ -57,7 +57,7 @@ def _weights(args, device, to=torch.bfloat16):
             (torch.randn(experts, hidden, inter, device=device) / inter ** 0.5).to(to))
 
 
-def _experts_fp4(weights, mx):
+def experts_fp4(weights, mx):
     """(codes [e, n, k / 2], scales [e, n, k / block]) by expert."""
     one = torch.ones(1, device=weights.device)
     pairs = [flashinfer.fp4_quantize(w, one, 32 if mx else 16, mx, False) for w in weights]
@@ -73,7 +73,7 @@ def _trtllm_fp4(args, device):
     logits, bias, options = _routing(args, device)
     tokens, hidden, _, _, experts = _sizes(args)
     mx = args.fp4_mode != "nvfp4"
-    (w1, s1), (w2, s2) = (_experts_fp4(w, mx) for w in _weights(args, device))
+    (w1, s1), (w2, s2) = (experts_fp4(w, mx) for w in _weights(args, device))
     x = torch.randn(tokens, hidden, device=device).bfloat16()
     x_scale = None
     if args.fp4_mode == "mxfp4_mxfp8":

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import uuid
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import flashinfer_benchmark as driver  # noqa: E402
-from routines import case, columns, flags  # noqa: E402
+from routines import case, columns, flags, ranks  # noqa: E402
 
 NORM = "--routine rmsnorm --batch_size 4 --hidden_size 64 -n 1 -d 0"
 # Of the file of FlashInfer's tool: 128 names, some of them repeated.
@@ -85,17 +86,112 @@ def test_the_sample_commands(tmp_path):
 
 
 def test_every_routine(tmp_path):
-    lines = [line for line in (ROOT / "benchmarks/testlist.txt").read_text().splitlines() if line and line[0] != "#"]
+    lines = [line for line in driver.list_lines(ROOT / "benchmarks/testlist.txt") if not driver.communicates(line.split())]
     done, out = run_quickly(tmp_path, lines)
     text = done.stdout
     assert done.returncode == 0 and "[ERROR]" not in text, text + done.stderr
     got = rows(out)
-    assert {r["routine"] for r in got} == set(columns.FAMILY_OF) - set(missing())
+    assert {r["routine"] for r in got} == {r for r, family in columns.FAMILY_OF.items() if family not in columns.COMMUNICATION}
     assert len(got) == text.count("[PERF]") - 2  # two commands also time torch
     assert all(float(r["median_time"]) > 0 and r["resolved_backend"] in ("cpu", "reference") for r in got)
     moved = {r["routine"] for r in got if float(r["tb_per_sec"]) == 0}
     assert moved == set()
     assert "[WARNING] triton for routine selective_state_update is not supported on compute capability cpu. Skipping." in text
+
+
+def started(command, **env):
+    return subprocess.Popen([sys.executable, str(ROOT / "benchmarks/flashinfer_benchmark.py"), *command], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env={**os.environ, "FLASHINFER_DISABLE_JIT": "1", **env})
+
+
+def test_communication(tmp_path):
+    """Two processes as torchrun starts them: rank 0 prints and writes, rank 1 takes part in the commands that communicate."""
+    lines = [line for line in driver.list_lines(ROOT / "benchmarks/testlist.txt") if driver.communicates(line.split())]
+    (tmp_path / "list").write_text("\n".join(line + " --warm_cache -n 2 -d 1" for line in [*lines, lines[0] + " --np 3", NORM]))
+    launcher = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": uuid.uuid4().hex}
+    processes = [started(["--testlist", str(tmp_path / "list"), "--output_path", str(tmp_path / f"{rank}.csv")], RANK=str(rank), **launcher)
+                 for rank in range(2)]
+    (text, errors), quiet = (p.communicate(timeout=100) for p in processes)
+    assert quiet == ("", "") and [p.returncode for p in processes] == [1, 0] and not (tmp_path / "1.csv").exists(), errors
+    assert text.count("[ERROR] Error: ") == 1 and "[ERROR] Error: --np is 3, but the launcher started 2 ranks" in text, text
+    *got, norm = rows(tmp_path / "0.csv")
+    assert norm["routine"] == "rmsnorm" and {r["routine"] for r in got} == {"allreduce_fusion", "moe_a2a_dispatch_combine"}
+    reduced = [r for r in got if r["routine"] == "allreduce_fusion"]
+    assert [r["resolved_backend"] for r in reduced] == [
+        "trtllm_allreduce_oneshot", "trtllm_allreduce_twoshot", "mnnvl_ar_residual_rmsnorm_oneshot",
+        "trtllm_ar_residual_rmsnorm_dynamic_fp8_oneshot", "trtllm_ar_residual_rmsnorm_dynamic_fp8_twoshot"]
+    assert "[WARNING] mnnvl_ar_residual_rmsnorm_twoshot needs more tokens than ranks" in text
+    for r in reduced:  # 2 (W - 1) / W of the input's bytes
+        assert r["tflops"] == "nan" and float(r["tb_per_sec"]) * float(r["median_time"]) == pytest.approx(int(r["num_tokens"]) * 64 * 2 * 1e-9)
+    experts = got[len(reduced):]
+    assert [(r["ep_size"], r["max_num_tokens"], r["quant_dtype"]) for r in experts] == [
+        ("2", "7", "None"), ("2", "5", "fp8"), ("2", "5", "nvfp4"), ("2", "5", "fp8_block_scale")]
+    assert [text.count(f"[PERF] {name} ") for name in ("a2a_dispatch", "moe_kernel", "a2a_combine", "a2a_total")] == [2, 1, 2, 4]
+    # A token's row (64 of 128 codes in FP4 and 8 scale factors), 2 ids and weights, and the 256 bytes that come back, for 5 to 10 tokens a rank.
+    assert 10 <= float(experts[2]["tb_per_sec"]) * float(experts[2]["median_time"]) * 1e9 / (64 + 8 + 16 + 256) <= 20
+
+
+def test_ranks_started_by_the_tool(tmp_path):
+    """--np of a command, and what a user reads whose ranks fail."""
+    command = shlex.split("--routine allreduce_fusion --num_tokens 4 --hidden_size 16 --validate --warm_cache -n 1 -d 0 --np 2 --extra_columns")
+    process = started([*command, "--output_path", str(tmp_path / "out.csv")])
+    text, errors = process.communicate(timeout=100)
+    assert process.returncode == 0 and text.count("[PERF]") == 2 == len(rows(tmp_path / "out.csv")), text + errors
+    with pytest.raises(RuntimeError, match="rank 1 ended without a result, with status 3"):
+        ranks.spawn(_one_dies, None, 2)
+    with pytest.raises(ValueError, match="^--np is 0, but must be in "):
+        driver.main([*command, "--np", "0"])
+    with pytest.raises(NotImplementedError, match="allreduce_fusion is not available on GPUs"):
+        driver.run_command(driver.parse_args([*command, "--device", "cuda"]), None)
+
+
+def _one_dies(args, backend):
+    if backend.Get_rank():
+        os._exit(3)
+    backend.barrier()
+
+
+def test_launchers(monkeypatch):
+    for names in ranks._LAUNCHERS:
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+    assert ranks.launched() == (0, 1)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert ranks.launched() == (3, 4)  # one rank alone counts as none
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="2 of 4 ranks are on this machine"):
+        ranks.connect()
+
+
+@pytest.mark.parametrize("line, function", [
+    ("--routine allreduce_fusion", "allreduce_fusion"), ("--routine allreduce_fusion --pattern ar_residual_rmsnorm", "allreduce_fusion"),
+    ("--routine allreduce_fusion --pattern ar_residual_rmsnorm_dynamic_fp8", "allreduce_fusion"),
+    ("--routine moe_a2a_dispatch_combine --num_experts 4 --top_k 2 --quant_dtype nvfp4", "MoeAlltoAll.combine")])
+def test_validation_finds_a_wrong_result(line, function, monkeypatch, capsys):
+    """One rank, in this process."""
+    import flashinfer.comm
+    from flashinfer._comm_backends import SingleBackend
+    from routines import comm
+
+    args = driver.parse_args(shlex.split(line + " --num_tokens 4 --hidden_size 64 --validate --warm_cache -n 1 -d 0 --max_num_tokens 4"
+                                         if "moe" in line else line + " --num_tokens 4 --hidden_size 64 --validate --warm_cache -n 1 -d 0"))
+    assert [r["routine"] for r in comm.on_rank(args, SingleBackend())] == [args.routine] * (1 if "moe" in line else 2)
+    owner, name = (flashinfer.comm.MoeAlltoAll, "combine") if "." in function else (flashinfer.comm, function)
+    right = getattr(owner, name)
+
+    def wrong(*positional, **named):
+        y = right(*positional, **named)
+        y.view(torch.uint8)[0, 1] ^= 0x40  # an exponent's bit of the first element
+        return y
+
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError, match="output mismatch: rank 0: 1 / "):
+        comm.on_rank(args, SingleBackend())
+    args.allow_output_mismatch = True
+    assert comm.on_rank(args, SingleBackend()) and "[ERROR] Output tensor mismatch" in capsys.readouterr().out
 
 
 def missing():
