@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "flashinfer/kernels/emu/emu.h"
@@ -55,6 +57,32 @@ struct Planted {
 inline cuda::Launch launch(unsigned blocks, unsigned threads, unsigned shared_bytes, unsigned cluster = 1,
                            bool cooperative = false) {
   return {{blocks, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, shared_bytes, cooperative, false};
+}
+
+/// A launch that may start before the kernel in front has ended.
+inline cuda::Launch behind(cuda::Launch l) {
+  l.pdl = true;
+  return l;
+}
+
+/// The kernel bug_NAME, and right_NAME without the bug.
+struct Bug {
+  const char* name;
+  cuda::Launch launch;
+  const char* says;  // a part of the report
+};
+inline constexpr uint64_t kSeeds[] = {0, 1, 2, 3};
+
+/// Every bug is found under every schedule, with a line of `file`.
+template <class P>
+void expect_found(std::span<const Bug> bugs, const char* file) {
+  for (const Bug& b : bugs)
+    for (const uint64_t seed : kSeeds) {
+      const Report r = P().run((std::string("bug_") + b.name).c_str(), b.launch, seed);
+      EXPECT_NE(r.error.find(b.says), std::string::npos)
+          << b.name << ", seed " << seed << ": " << (r.error.empty() ? "nothing found" : r.error);
+      EXPECT_NE(r.error.find(file), std::string::npos) << b.name << " names no line: " << r.error;
+    }
 }
 
 }  // namespace flashinfer::emu

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """flashinfer.comm between processes: back ends, workspaces, allreduce_fusion."""
 import inspect
-import multiprocessing
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
-import uuid
 import warnings
 
 import pytest
+import rank_checks
 import torch
 
 import flashinfer
@@ -119,43 +117,17 @@ def check_torch_distributed_splits(backend, rank):
         torch.distributed.destroy_process_group()
 
 
-def run_rank(name, rank, queue):
-    try:
-        backend = comm.ShmBackend(name, rank, RANKS)
-        for check in CHECKS:
-            globals()[check](backend, rank)
-            queue.put((rank, check, None))
-    except BaseException:
-        queue.put((rank, check, traceback.format_exc()))
-
-
 CHECKS = [name for name in list(globals()) if name.startswith("check_")]
 
 
 @pytest.fixture(scope="module")
 def reports():
-    context = multiprocessing.get_context("spawn")
-    queue, name = context.Queue(), uuid.uuid4().hex
-    ranks = [context.Process(target=run_rank, args=(name, r, queue)) for r in range(RANKS)]
-    for p in ranks:
-        p.start()
-    found = {}
-    while len(found) < len(CHECKS) * RANKS:
-        rank, check, error = queue.get(timeout=120)
-        found[check, rank] = error
-        if error:
-            break
-    for p in ranks:
-        p.join(timeout=30)
-        p.kill()
-    return found
+    return rank_checks.run("spawn", RANKS, [globals()[name] for name in CHECKS])
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_between_processes(reports, check):
-    for rank in range(RANKS):
-        assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
-        assert reports[check, rank] is None, reports[check, rank]
+    rank_checks.expect(reports, check, RANKS)
 
 
 # ---- one process ----

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experts and contexts on four processes: all-to-all, a mixture of experts that gives what one process computes, merged attention."""
 import inspect
-import multiprocessing
 import os
 import subprocess
 import sys
-import traceback
-import uuid
 import warnings
 
 import pytest
+import rank_checks
 import torch
 
 import flashinfer
@@ -230,45 +228,14 @@ def check_vllm_all_reduce(backend, rank):
 CHECKS = [name for name in list(globals()) if name.startswith("check_")]
 
 
-def run_rank(name, rank, queue):
-    torch.set_num_threads(1)  # a forked process may not use the parent's OpenMP threads
-    try:
-        backend = comm.ShmBackend(name, rank, RANKS)
-        for check in CHECKS:
-            globals()[check](backend, rank)
-            backend.barrier()
-            queue.put((rank, check, None))
-    except BaseException:
-        queue.put((rank, check, traceback.format_exc()))
-    queue.close()
-    queue.join_thread()
-    os._exit(0)
-
-
 @pytest.fixture(scope="module")
 def reports():
-    context = multiprocessing.get_context("fork")  # torch is imported once
-    queue, name = context.Queue(), uuid.uuid4().hex
-    ranks = [context.Process(target=run_rank, args=(name, r, queue)) for r in range(RANKS)]
-    for p in ranks:
-        p.start()
-    found = {}
-    while len(found) < len(CHECKS) * RANKS:
-        rank, check, error = queue.get(timeout=120)
-        found[check, rank] = error
-        if error:
-            break
-    for p in ranks:
-        p.join(timeout=1 if any(found.values()) else 30)
-        p.kill()
-    return found
+    return rank_checks.run("fork", RANKS, [globals()[name] for name in CHECKS])  # torch is imported once
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_between_processes(reports, check):
-    for rank in range(RANKS):
-        assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
-        assert reports[check, rank] is None, reports[check, rank]
+    rank_checks.expect(reports, check, RANKS)
 
 
 # ---- one process ----
