@@ -42,7 +42,8 @@ void make(const std::string& dir, const std::string& header, const std::string& 
 
 std::vector<std::string> precompiled_header_options(Target target, const Toolchain& toolchain) {
   const bool launched = toolchain.command.empty() || toolchain.command[0] != toolchain.compiler;
-  if (is_gpu(target) || launched) return {};
+  const bool sanitized = build::sanitizer_flags()[0] != '\0';
+  if (is_gpu(target) || launched || sanitized) return {};
   const Flags flags = kernel_flags(target);
   const std::string key = hash_hex(process::shell_line(flags.compile) + "\n" + process::shell_line(toolchain.command) +
                                    "\n" + toolchain.identity + cpu_features() + "\n" + build::version() + "\n" + kText);

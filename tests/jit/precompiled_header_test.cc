@@ -11,6 +11,7 @@ class PrecompiledHeader : public Sandbox {
  protected:
   void SetUp() override {
     Sandbox::SetUp();
+    if (flashinfer::build::sanitizer_flags()[0] != '\0') GTEST_SKIP() << "not used under sanitizers";
     jit::forget_precompiled_headers();
   }
   int64_t header_runs() const {
