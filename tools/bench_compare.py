@@ -43,10 +43,12 @@ def ops_of(build):
     return list(dict.fromkeys(r["op"] for r in rows))
 
 
-def measure(build, op, seconds):
-    """{case: seconds}; nothing where the build does not have the op or a row."""
-    done = subprocess.run([str(build / "bin/flashinfer"), "bench", "--op", op, "--seconds", str(seconds), "--json"], text=True,
-                          capture_output=True)
+def measure(build, op, seconds, may_fail):
+    """{case: seconds}; nothing where the other commit's build, `may_fail`, does not have the op."""
+    command = [str(build / "bin/flashinfer"), "bench", "--op", op, "--seconds", str(seconds), "--json"]
+    done = subprocess.run(command, text=True, capture_output=True)
+    if done.returncode and not may_fail:
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
     return {r["case"]: r["median_s"] for r in json.loads(done.stdout)} if done.returncode == 0 else {}
 
 
@@ -55,7 +57,7 @@ def ratios(ours, base, op, rounds, seconds):
     found = {}
     for i in range(rounds):
         sides = [("ours", ours), ("base", base)]
-        times = {name: measure(build, op, seconds) for name, build in (sides if i % 2 else sides[::-1])}
+        times = {name: measure(build, op, seconds, name == "base") for name, build in (sides if i % 2 else sides[::-1])}
         for case in times["ours"].keys() & times["base"].keys():
             found.setdefault(case, []).append(times["ours"][case] / times["base"][case])
     return {case: statistics.median(values) for case, values in found.items()}

@@ -64,6 +64,9 @@ def of_op(op):
     def fi_trace(save_dir=None, name=None, *, strict=None, **kwargs):
         """The trace definition of a call with these keyword arguments, as a dictionary; nothing runs. `{}` when such a call has none.
         `save_dir`: the folder it is written to, as <name>.json. `strict`: what flashinfer-bench's data model accepts (docs/trace.md)."""
+        for what, value in (("save_dir", save_dir), ("name", name)):
+            if hasattr(value, "shape"):
+                raise TypeError(f"{op.name}.fi_trace: {what} is a tensor, but the call's arguments are given by name")
         receiver = kwargs.pop("self", None)
         strict = strict_by_default() if strict is None else bool(strict)
         text = _native.function("trace.define")(op.name, facts(kwargs), strict, name or "", getattr(receiver, "_handle", None))

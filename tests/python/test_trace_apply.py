@@ -44,6 +44,44 @@ def test_trace_apply(applied):
     torch.testing.assert_close(flashinfer.rmsnorm(x, w), plain)
 
 
+def test_a_wrapper(applied):
+    """Inputs of plan(); a solution returns the log-sum-exp always, a call that does not ask for it gets the output alone."""
+    q, cache = torch.randn(2, 4, 64), torch.randn(3, 2, 16, 2, 64)
+    wrapper, seen = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(1 << 20, dtype=torch.uint8)), {}
+
+    def mine(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, return_lse=False):
+        seen.update(k=k_cache, indptr=kv_indptr, indices=kv_indices, scale=sm_scale)
+        return q + 1, torch.zeros(q.shape[:2])
+
+    trace_apply.enable_apply({"gqa_paged_decode_h4_kv2_d64_ps16": mine})
+    indptr, indices = torch.tensor([0, 2, 3], dtype=torch.int32), torch.arange(3, dtype=torch.int32)
+    wrapper.plan(indptr, indices, torch.tensor([3, 5], dtype=torch.int32), 4, 2, 64, 16, q_data_type=torch.float32, sm_scale=0.5)
+    assert torch.equal(wrapper.run(q, cache), q + 1)
+    assert torch.equal(seen["k"], cache[:, 0]) and seen["indptr"] is indptr and seen["indices"] is indices and seen["scale"] == 0.5
+    out, lse = wrapper.run(q, cache, return_lse=True)
+    assert torch.equal(out, q + 1) and lse.shape == (2, 4)
+    assert trace_apply.stats()["flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper.run"] == {"hit": 2}
+
+
+@pytest.mark.parametrize("solution, message", [
+    (lambda **inputs: None, "returned nothing for output"),
+    (lambda hidden_states, weight: hidden_states[:1], r"of shape \[1, 48\], but it is \[batch_size, hidden_size\] with batch_size = 2, hidden_size = 48"),
+    (lambda hidden_states, weight: hidden_states[0], r"of shape \[48\]")])
+def test_a_result_of_another_shape(applied, solution, message):
+    """Also where it could be broadcast to the caller's output."""
+    x, w = torch.randn(2, 48), torch.ones(48)
+    trace_apply.enable_apply({"rmsnorm_h48": solution})
+    for more in ({}, {"out": torch.empty_like(x)}):
+        with pytest.raises(ValueError, match=message):
+            flashinfer.rmsnorm(x, w, **more)
+    x = torch.randn(2, 3, 48)  # one dimension more than the definition has
+    trace_apply.enable_apply({"rmsnorm_h48": lambda hidden_states, weight: hidden_states[:1] + 0})
+    with pytest.raises(ValueError, match="returned output of shape"):
+        flashinfer.rmsnorm(x, w, out=torch.empty_like(x))
+    with pytest.raises(TypeError, match="rmsnorm.fi_trace: save_dir is a tensor, but"):
+        flashinfer.rmsnorm.fi_trace(x, w)
+
+
 def test_solution(applied, cache):
     source = trace.SourceFile("main.py", "def run(hidden_states, weight):\n    return hidden_states * 2\n")
     spec = {"language": "python", "target_hardware": ["cpu"], "entry_point": "main.py::run", "dtypes": ["float32"]}

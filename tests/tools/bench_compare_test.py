@@ -56,6 +56,12 @@ class BenchCompare(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("1.000", text)
 
+    def test_a_failure_of_this_build(self):
+        """A wrong name, or an op that fails, is not an op that the other build lacks."""
+        status, text = self.compare([["a", "one", [1.0]]], [["a", "one", [1.0]], ["b", "one", [1.0]]], "--ops", "a", "b")
+        self.assertEqual(status, 1, text)
+        self.assertIn("bench --op b --seconds 0.2 --json: exit status 2", text)
+
     def test_nothing_to_compare(self):
         status, text = self.compare([["a", "one", [1.0]]], [["b", "one", [1.0]]])
         self.assertNotEqual(status, 0)

@@ -5,8 +5,8 @@
     flashinfer.rmsnorm(x, weight)                  # x is [*, 4096]: my_rmsnorm runs
 
 A call's definition (docs/trace.md) gives its name; the solution registered under that name gets the definition's inputs by name. While
-nothing is enabled, calls are what they were. A name does not tell the element types: a Solution whose spec has `dtypes` runs only for
-calls whose first tensor has one of them.
+nothing is enabled, calls are what they were. What a wrapper's plan() got after enable_apply is an input of its run() too. A name does not
+tell the element types: a Solution whose spec has `dtypes` runs only for calls whose first tensor has one of them.
 """
 import collections
 import json
@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import threading
+import weakref
 
 from .. import _make, _native, _trace
 from ..trace.solution import Solution
@@ -31,6 +32,7 @@ class _State:
     templates = {}    # op -> its templates
     candidates = {}   # op -> whether a registered name can be a definition of it
     matched = set()
+    plans = weakref.WeakKeyDictionary()  # wrapper -> the arguments of its last plan()
 
 
 def _templates(name):
@@ -78,6 +80,7 @@ def disable_apply():
     _make.package.set_apply(None)
     with _lock:
         _State.solutions, _State.candidates = {}, {}
+        _State.plans.clear()
         _counts.clear()
 
 
@@ -108,11 +111,26 @@ def _bound(op, args, kwargs):
     return {name: value for name, value in (*zip(op.names, args), *kwargs.items()) if name != "self"}
 
 
-def _inputs(template, arguments):
-    """The definition's inputs by key: arguments, and elements of tuples."""
+def _template(op, definition):
+    """The template that a definition was made from. Inputs that only strict definitions have are in the template alone."""
+    keys, name = definition.get("inputs", {}).keys(), definition.get("name", "")
+    fitting = [t for t in _templates(op.name) if name and name.startswith(_prefix(t)) and keys <= t["inputs"].keys()]
+    return min(fitting, key=lambda t: len(t["inputs"]), default=None)
+
+
+def _planned(plan, key):
+    """What plan() got for an input, whose name there may have no kv_, or paged_ in front."""
+    return next((plan[name] for name in (key, "paged_" + key, key.removeprefix("kv_")) if plan.get(name) is not None), None)
+
+
+def _inputs(definition, template, arguments, plan):
+    """The definition's inputs by key: arguments, elements of tuples, what plan() got."""
     found = {}
-    for key, item in template["inputs"].items():
+    for key in definition["inputs"]:
+        item = template["inputs"][key]
         value = arguments.get(item.get("param", key))
+        if value is None:
+            value = _planned(plan, key)
         if value is not None and "tuple_idx" in item:
             value = value[item["tuple_idx"]] if isinstance(value, (tuple, list)) else value.unbind(1)[item["tuple_idx"]]
         if value is not None:
@@ -124,6 +142,28 @@ def _capturing(arguments):
     torch = sys.modules.get("torch")
     tensors = (v for v in arguments.values() if hasattr(v, "is_cuda"))
     return torch is not None and any(t.is_cuda for t in tensors) and torch.cuda.is_current_stream_capturing()
+
+
+def _check_results(definition, inputs, results):
+    """Raises ValueError where a result is missing or has another shape than the definition's."""
+    axes = {axis: item["value"] for axis, item in definition["axes"].items() if "value" in item}
+    fits = True  # whether the call's tensors have the definition's dimensions: some functions take others too
+    for key, value in inputs.items():
+        shape = definition["inputs"][key]["shape"]
+        if shape and hasattr(value, "shape"):
+            fits = fits and len(value.shape) == len(shape)
+            for axis, extent in zip(shape, value.shape):
+                axes.setdefault(axis, extent)
+    for i, (key, item) in enumerate(definition["outputs"].items()):
+        value, shape = results[i] if i < len(results) else None, item["shape"]
+        if value is None and not item.get("optional"):
+            raise ValueError(f"trace_apply: the solution of {definition['name']} returned nothing for {key}")
+        if not fits or not shape or not hasattr(value, "shape"):
+            continue
+        wanted, got = [axes.get(axis) for axis in shape], list(value.shape)
+        if len(got) != len(wanted) or any(w is not None and w != g for w, g in zip(wanted, got)):
+            raise ValueError(f"trace_apply: the solution of {definition['name']} returned {key} of shape {got}, but it is [{', '.join(map(str, shape))}] with "
+                             + ", ".join(f"{a} = {w}" for a, w in zip(shape, wanted) if w is not None))
 
 
 def _write_results(op, template, arguments, result):
@@ -143,6 +183,9 @@ def _write_results(op, template, arguments, result):
         if target is None or not hasattr(target, "copy_"):
             continue
         if target is not results[i]:
+            if target.shape != results[i].shape:  # copy_ would broadcast
+                raise ValueError(f"trace_apply: the solution of a call of {op.name} returned {key} of shape {list(results[i].shape)}, but {param} has "
+                                 f"{list(target.shape)}")
             target.copy_(results[i])
         results[i] = target
     if not op.returned:
@@ -151,6 +194,8 @@ def _write_results(op, template, arguments, result):
 
 
 def _apply(op, args, kwargs):
+    if op.class_name and op.name.endswith((".plan", ".begin_forward")):
+        _State.plans[args[0]] = _bound(op, args, kwargs)
     if not _State.candidates.get(op.name) or getattr(_inside, "now", False):
         return False, None
     arguments = _bound(op, args, kwargs)
@@ -160,7 +205,7 @@ def _apply(op, args, kwargs):
     name = definition.get("name")
     function, dtypes = _State.solutions.get(name, (None, ()))
     label = f"{op.module}.{op.name}"
-    template = next((t for t in _templates(op.name) if name and name.startswith(_prefix(t)) and list(t["inputs"]) == list(definition["inputs"])), None)
+    template = _template(op, definition)
     first = next((v for v in arguments.values() if hasattr(v, "dtype") and hasattr(v, "shape")), None)
     suits = function is not None and template is not None and (not dtypes or first is not None and _trace.fact(first)["dtype"] in dtypes)
     status = "hit" if suits else "fallback_no_candidate"
@@ -172,7 +217,11 @@ def _apply(op, args, kwargs):
     _State.matched.add(name)
     _inside.now = True
     try:
-        result = function(**_inputs(template, arguments))
+        inputs = _inputs(definition, template, arguments, _State.plans.get(receiver, {}) if op.class_name else {})
+        result = function(**inputs)
+        if "return_lse" in op.names and not arguments.get("return_lse") and isinstance(result, (tuple, list)):
+            result = result[0]  # solutions return both, as flashinfer-bench's definitions do
+        _check_results(definition, inputs, list(result) if isinstance(result, (tuple, list)) else [result])
     except Exception:
         _count(label, "error")
         _log.error("trace_apply: the solution of %s failed in a call of %s", name, label)
