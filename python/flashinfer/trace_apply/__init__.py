@@ -144,26 +144,32 @@ def _capturing(arguments):
     return torch is not None and any(t.is_cuda for t in tensors) and torch.cuda.is_current_stream_capturing()
 
 
-def _check_results(definition, inputs, results):
-    """Raises ValueError where a result is missing or has another shape than the definition's."""
-    axes = {axis: item["value"] for axis, item in definition["axes"].items() if "value" in item}
-    fits = True  # whether the call's tensors have the definition's dimensions: some functions take others too
-    for key, value in inputs.items():
-        shape = definition["inputs"][key]["shape"]
-        if shape and hasattr(value, "shape"):
-            fits = fits and len(value.shape) == len(shape)
-            for axis, extent in zip(shape, value.shape):
+def _check_results(op, definition, inputs, results):
+    """Raises ValueError where the first result is missing or has another shape than the definition's. Of further ones (scale factors in tiles,
+    pools of states) definitions know no more than what they are for, and of calls with packed tensors, whose axes count bytes, the
+    variable extents alone."""
+    tensors = {key: value for key, value in inputs.items() if definition["inputs"][key]["shape"] and hasattr(value, "shape")}
+    if any(len(value.shape) != len(definition["inputs"][key]["shape"]) for key, value in tensors.items()):
+        return  # the function takes tensors of other dimensions too
+    packed = any(str(value.dtype) == "torch.uint8" for value in tensors.values())
+    axes = {}
+    for key, value in tensors.items():
+        for axis, extent in zip(definition["inputs"][key]["shape"], value.shape):
+            if not packed or definition["axes"].get(axis, {}).get("type") == "var":
                 axes.setdefault(axis, extent)
-    for i, (key, item) in enumerate(definition["outputs"].items()):
-        value, shape = results[i] if i < len(results) else None, item["shape"]
-        if value is None and not item.get("optional"):
-            raise ValueError(f"trace_apply: the solution of {definition['name']} returned nothing for {key}")
-        if not fits or not shape or not hasattr(value, "shape"):
-            continue
-        wanted, got = [axes.get(axis) for axis in shape], list(value.shape)
-        if len(got) != len(wanted) or any(w is not None and w != g for w, g in zip(wanted, got)):
-            raise ValueError(f"trace_apply: the solution of {definition['name']} returned {key} of shape {got}, but it is [{', '.join(map(str, shape))}] with "
-                             + ", ".join(f"{a} = {w}" for a, w in zip(shape, wanted) if w is not None))
+    key, item = next(iter(definition["outputs"].items()), (None, None))
+    if key is None or item.get("optional"):
+        return
+    if results[0] is None:
+        if not op.returned or op.returned[0]["role"] == "inout":
+            return  # changed in place
+        raise ValueError(f"trace_apply: the solution of {definition['name']} returned nothing for {key}")
+    if not item["shape"] or not hasattr(results[0], "shape"):
+        return
+    wanted, got = [axes.get(axis) for axis in item["shape"]], list(results[0].shape)
+    if len(got) != len(wanted) or any(w is not None and w != g for w, g in zip(wanted, got)):
+        raise ValueError(f"trace_apply: the solution of {definition['name']} returned {key} of shape {got}, but it is [{', '.join(map(str, item['shape']))}] with "
+                         + ", ".join(f"{a} = {w}" for a, w in zip(item["shape"], wanted) if w is not None))
 
 
 def _write_results(op, template, arguments, result):
@@ -221,7 +227,7 @@ def _apply(op, args, kwargs):
         result = function(**inputs)
         if "return_lse" in op.names and not arguments.get("return_lse") and isinstance(result, (tuple, list)):
             result = result[0]  # solutions return both, as flashinfer-bench's definitions do
-        _check_results(definition, inputs, list(result) if isinstance(result, (tuple, list)) else [result])
+        _check_results(op, definition, inputs, list(result) if isinstance(result, (tuple, list)) else [result])
     except Exception:
         _count(label, "error")
         _log.error("trace_apply: the solution of %s failed in a call of %s", name, label)
