@@ -20,8 +20,13 @@ if command -v ccache > /dev/null; then compile="ccache $cxx"; fi
 facts='-DFI_VERSION="\"0\"" -DFI_SOURCE_ROOT="\"\"" -DFI_BUILD_ROOT="\"\"" -DFI_STATIC_PREFIX="\"\"" -DFI_SANITIZER_FLAGS="\"\"" -DFI_BUILD_TYPE="\"\""'
 cat > "$build/stubs.cc" <<EOF
 #include <span>
+#include "flashinfer/comm/share.h"
 #include "flashinfer/op/registry.h"
 namespace flashinfer::build { const char* commit() { return ""; } }
+namespace flashinfer::comm {
+std::shared_ptr<Window> window_at(const void*) { return nullptr; }
+void Window::abandon(const std::string&) {}
+}
 namespace flashinfer::op {
 std::span<const Family> families() { return {}; }
 void start_observing() {}
