@@ -8,6 +8,7 @@ cmake_minimum_required(VERSION 3.22)
 set(public_headers
     flashinfer/flashinfer.h        # the ops, tensors, errors, contexts, warm-up, recorder
     flashinfer/core/int_math.h     # ceil_div, round_up
+    flashinfer/core/thread_pool.h  # the default executor, the number of usable CPUs
     flashinfer/op/registry.h       # ops of a program's own
     flashinfer/jit/cuda.h          # kernels of a program's own; includes jit/jit.h
     flashinfer/comm/launch.h       # ranks that a program starts itself, or mpirun has started
