@@ -11,7 +11,7 @@ set(public_headers
     flashinfer/core/thread_pool.h  # the default executor, the number of usable CPUs
     flashinfer/op/registry.h       # ops of a program's own
     flashinfer/jit/cuda.h          # kernels of a program's own; includes jit/jit.h
-    flashinfer/comm/launch.h       # ranks that a program starts itself, or mpirun has started
+    flashinfer/comm/launch.h       # what mpirun, srun and torchrun say of the ranks that they started
     flashinfer/replay/replay.h     # replaying recordings
     flashinfer/formats/pt.h        # .pt and .safetensors files
     flashinfer/ffi/flashinfer_c.h) # C
