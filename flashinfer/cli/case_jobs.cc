@@ -33,7 +33,7 @@ void write_all(int fd, const void* data, size_t bytes) {
   for (const char* p = static_cast<const char*>(data); bytes > 0;) {
     const ssize_t n = ::write(fd, p, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) ::_exit(1);  // nobody reads any more
+    if (n <= 0) ::_exit(1);  // the reader has closed the pipe
     p += n, bytes -= static_cast<size_t>(n);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix product of gemm.h on AMX, whatever the number of rows: up to 32 rows by two panels of 16 columns in four
-// tiles of sums. A panel's lines are the rows of a tile as they lie; A is read where k is contiguous.
+// tiles of sums. A panel is loaded without repacking, a line as a row of the tile; A is read in place where k is
+// contiguous.
 //
 // The order of a sum is that of the instruction: of each 16 k pairs (counted from the first) the first elements and the
 // second elements are summed one after another, then both sums are added. The last pairs are filled up with zeros. So

@@ -121,19 +121,6 @@ class JitSpecNvcc(JitSpec):
         return pathlib.Path(found["library"]) if found else None
 
     @property
-    def build_dir(self) -> pathlib.Path:
-        """Where `write_ninja` writes; `build()` makes a folder of its own for each state of the sources, beside it."""
-        return env.current("FLASHINFER_JIT_DIR") / self.name
-
-    @property
-    def ninja_path(self) -> pathlib.Path:
-        return self.build_dir / "build.ninja"
-
-    @property
-    def is_ninja_generated(self) -> bool:
-        return self.ninja_path.exists()
-
-    @property
     def jit_library_path(self) -> pathlib.Path:
         return self._found() or self.build_dir / f"{self.name}.so"
 

@@ -87,19 +87,6 @@ class JitSpecKernels(JitSpec):
                     commands.append({"directory": str(pathlib.Path(kernel["library"]).parent), "arguments": meta["arguments"], "file": kernel["source"]})
         return commands
 
-    @property
-    def build_dir(self) -> pathlib.Path:
-        """Where `write_ninja` writes; `build()` makes a folder for each kernel in the cache."""
-        return env.current("FLASHINFER_JIT_DIR") / self.name
-
-    @property
-    def ninja_path(self) -> pathlib.Path:
-        return self.build_dir / "build.ninja"
-
-    @property
-    def is_ninja_generated(self) -> bool:
-        return self.ninja_path.exists()
-
     def write_ninja(self) -> None:
         """Writes build.ninja with the commands that compiled the kernels, for use by hand with other flags: `ninja -C <build_dir>` compiles
         them again, beside it. RuntimeError when they are not compiled: the library instantiates their sources as it does."""

@@ -87,6 +87,19 @@ class JitSpec(abc.ABC):
         return get_tmpdir() / f"{self.name}.lock"
 
     @property
+    def build_dir(self) -> pathlib.Path:
+        """Where `write_ninja` writes, of specs that have it; `build()` makes folders of its own in the cache."""
+        return env.current("FLASHINFER_JIT_DIR") / self.name
+
+    @property
+    def ninja_path(self) -> pathlib.Path:
+        return self.build_dir / "build.ninja"
+
+    @property
+    def is_ninja_generated(self) -> bool:
+        return self.ninja_path.exists()
+
+    @property
     @abc.abstractmethod
     def is_compiled(self) -> bool:
         """Whether an up to date library is on disk."""

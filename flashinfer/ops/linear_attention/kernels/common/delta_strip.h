@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One token of 16 rows of a bf16 delta-rule state (delta_token.h), in two passes: the products of all rows, then their
 // update, which finds the rows in the L1 cache. In one pass a row stays in registers while it waits for its sums, and
-// the core has registers for little more than two rows in flight. Elements are widened as they lie in the vector, the
+// the core has registers for little more than two rows in flight. Elements are widened within the vector, the
 // even ones by a shift and the odd ones by a mask, and k, kd, qd and decay have the same order: half the instructions
 // of widening two half vectors. Both together take 45 cycles a row of 128 instead of 53 (Intel, vcvtne2ps2bf16 of 4
 // uops).
