@@ -27,6 +27,7 @@ class Counter {
  public:
   void log(WarpLog& log, uint32_t lane, uint32_t pc, uintptr_t at, uint32_t bytes, bool shared, bool write);
   void close(WarpLog& log);
+  void remote(uint32_t bytes, bool write) { (write ? counts_.remote_store_bytes : counts_.remote_load_bytes) += bytes; }
   void instruction(Count what, uint32_t n) { lanes_[static_cast<uint32_t>(what)] += n; }
   Counts result(Lines& lines) const;
 

@@ -19,6 +19,7 @@ struct Range {
   /// One bit for each byte, set once it was written; the kernel's writes set it. A byte without it holds 0xff unless
   /// the host wrote it directly. Null: all of it has values.
   uint8_t* written = nullptr;
+  int gpu = -1;  // whose memory it is, for counts; -1: of all
 };
 
 struct Options {
@@ -45,6 +46,7 @@ struct Counts {
   uint64_t global_load_sectors = 0, global_store_sectors = 0;  // of 32 bytes, by request
   uint64_t least_load_sectors = 0, least_store_sectors = 0;    // if each request's bytes were contiguous
   uint64_t global_requests = 0;
+  uint64_t remote_load_bytes = 0, remote_store_bytes = 0;  // of them: of memory of another GPU
   uint64_t shared_load_bytes = 0, shared_store_bytes = 0, shared_requests = 0;
   uint64_t shared_passes = 0, least_shared_passes = 0;  // the difference is the number of bank conflicts
   uint64_t mma = 0, matrix = 0, shuffles = 0, votes = 0, barriers = 0, async_copies = 0, atomics = 0,
@@ -68,5 +70,17 @@ void* hooks();
 /// run at a time in a process. A kernel that writes out of bounds or cannot continue is stopped there.
 Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
            const Options& options = {});
+
+/// A launch of one of several GPUs.
+struct Work {
+  void (*kernel)(const void*);
+  const void* params;
+  size_t bytes;
+  cuda::Launch launch;
+};
+/// Runs several GPUs at the same time, which share their global memory: gpus[g] are the launches of GPU g, one after
+/// another in a stream of its own. Nothing orders the launches of two GPUs but what their kernels do. All launches are
+/// cooperative: a kernel that waits for another GPU needs all its blocks on this one.
+Report run_together(std::span<const std::vector<Work>> gpus, const Options& options = {});
 
 }  // namespace flashinfer::emu

@@ -29,6 +29,7 @@ struct AsyncCopy {
 };
 
 constexpr size_t kSeenLast = 8;
+constexpr uint32_t kMostThreads = 16384;  // at the same time
 constexpr uint64_t kSteps = uint64_t{1} << 25;
 
 struct Seen {
@@ -36,9 +37,12 @@ struct Seen {
   const void* pc = nullptr;
 };
 
+struct Gpu;
+
 struct Thread : ThreadInfo {
   Context context;
   uint32_t index = 0;  // in the gang
+  Gpu* gpu = nullptr;
   Block* of = nullptr;
   Warp* warp = nullptr;
   bool done = false;
@@ -48,8 +52,8 @@ struct Thread : ThreadInfo {
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
   std::vector<AsyncCopy> open;                 // not committed yet
   PastGangs past;                              // accesses of earlier gangs that are ordered before this thread
-  // By fences of the block [0] and the GPU [1]: what the last one released, and what relaxed atomics saw since then.
-  Knowledge released[2], seen[2];
+  // By fences of each scope (kScopes): what the last one released, and what relaxed atomics saw since then.
+  Knowledge released[3], seen[3];
   int32_t started = 0;              // its own clock when the gang began
   bool cluster_arrived = false;     // at the cluster's barrier, without having waited
   uint32_t cluster_phase = 0;       // of that barrier, when it arrived
@@ -101,10 +105,26 @@ struct Block {
 };
 enum : uint8_t { kUninitialised = 0, kInitialised = 1, kInFlight = 2 };
 
+/// One GPU: its stream of launches, of which one runs, and the threads, blocks and warps of the gang that it has.
+struct Gpu {
+  uint32_t id = 0;
+  std::span<const Work> launches;
+  size_t running = 0;  // of `launches`
+  std::vector<char> params;
+  Entry entry{};
+  uint32_t first_thread = 0, most_threads = 0;  // of the largest launch
+  uint32_t first_block = 0, most_blocks = 0, first_warp = 0, most_warps = 0;
+  uint32_t threads = 0, live = 0;  // of the running launch
+  Barrier grid;
+  const Work& work() const { return launches[running]; }
+  const cuda::Launch& launch() const { return launches[running].launch; }
+};
+/// Scopes of atomics and fences, each with those before it.
+enum Scope : uint32_t { kScopeOfBlock, kScopeOfGpu, kScopeOfSystem, kScopes };
+
 class Machine {
  public:
-  Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
-          const Options& options);
+  Machine(std::span<const std::vector<Work>> gpus, const Options& options);
   Report run();
 
   // Called by the artifact (bound in run.cc).
@@ -115,7 +135,7 @@ class Machine {
   void async_commit();
   void async_wait(uint32_t pending);
   void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, uint32_t order, const void* pc);
-  void fence(bool of_block, const void* pc);
+  void fence(Scope scope, const void* pc);
   void cluster_barrier(bool arrive, bool wait, const void* pc);
   void grid_barrier(const void* pc);
   void* map_shared(const void* p, uint32_t rank, const void* pc);
@@ -130,7 +150,13 @@ class Machine {
 
  private:
   // run.cc: gangs and the queue of runnable threads
+  void check_launch(const cuda::Launch& launch) const;
+  void make_threads();
+  void place(Gpu& gpu);
+  void reset(Block& b);
+  void reset(Thread& t);
   void start_gang(uint64_t first_block);
+  void start_launch(Gpu& gpu);
   void run_gang();
   Thread* next();
   void start(Thread* t);
@@ -193,18 +219,19 @@ class Machine {
   // order.cc
   struct SyncVariable {
     uint32_t gang = 0;
-    Knowledge gpu;                        // released for the GPU
-    std::map<uint32_t, Knowledge> block;  // for the threads of a block of the gang
+    std::map<uint32_t, Knowledge> of[kScopes];  // released for the threads of a block, of a GPU, of all (0)
+    Touch store;                                // the last one for all GPUs
   };
   SyncVariable& variable(const void* p);
-  void order_by(const void* p, uint32_t order);
+  static uint32_t domain(const Thread& t, uint32_t scope);
+  void order_by(const void* p, uint32_t order, const void* pc);
+  void check_flag(SyncVariable& v, const void* p, const void* pc);
   Knowledge known_now(const Thread& t) const;
   void learn(Thread& t, const Knowledge& k);
 
-  void (*kernel_)(const void*);
-  std::vector<char> params_;
-  Entry entry_;
-  const cuda::Launch launch_;
+  std::vector<Gpu> gpus_;
+  const cuda::Launch&
+      launch_;  // of the first GPU: gangs one after another, clusters and dependent launches are its own
   const Options options_;
   Lines lines_;
   Findings findings_;
@@ -223,7 +250,8 @@ class Machine {
   std::deque<Thread*> ready_;
   Thread* now_ = nullptr;
   uint32_t live_ = 0;
-  Barrier cluster_[2], grid_;  // cluster: arrivals of this phase and of the next
+  Barrier cluster_[2];       // arrivals of this phase and of the next
+  std::vector<Gpu*> ended_;  // whose launch has ended and that have a further one
 
   std::vector<char> shared_memory_;
   std::vector<uint8_t> shared_state_;
@@ -235,9 +263,8 @@ class Machine {
   const Range* last_range_ = nullptr;
   std::unordered_map<uintptr_t, SyncVariable> variables_;
   std::vector<int32_t> joined_;  // of sync_warp
-  uint32_t threads_of_block_ = 1;
-  bool exact_ = false;   // an atomic has released: later gangs may be ordered after earlier ones
-  bool waited_ = false;  // a thread has waited for the previous kernel
+  bool exact_ = false;           // an atomic has released: later gangs may be ordered after earlier ones
+  bool waited_ = false;          // a thread has waited for the previous kernel
   std::unique_ptr<Counter> counter_;
 };
 

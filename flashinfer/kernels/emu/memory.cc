@@ -18,8 +18,9 @@ const char* verb(uint32_t flags) {
 
 void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* pc) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() ||
-      at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_) || lines_.inside(at)) {
+  const Gpu& gpu = *now_->gpu;
+  if (at - reinterpret_cast<uintptr_t>(gpu.params.data()) < gpu.params.size() ||
+      at - reinterpret_cast<uintptr_t>(&gpu.entry) < sizeof(gpu.entry) || lines_.inside(at)) {
     if (!(flags & kWrite)) return preempt();
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
@@ -47,7 +48,7 @@ void Machine::array_bounds(int64_t index, const char* type, const void* pc) {
 Block* Machine::block_of(uintptr_t at, uint32_t bytes) {
   if (at < shared_begin_) return nullptr;
   const size_t b = (at - shared_begin_) / shared_stride_, offset = (at - shared_begin_) % shared_stride_;
-  return b < blocks_.size() && offset + bytes <= launch_.shared_bytes ? &blocks_[b] : nullptr;
+  return b < blocks_.size() && offset + bytes <= now_->shared_bytes ? &blocks_[b] : nullptr;
 }
 
 void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
@@ -56,8 +57,8 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   const auto place = [&] { return str("shared+", hex(at - reinterpret_cast<uintptr_t>((b ? b : t.of)->shared))); };
   if (b == nullptr || (b != t.of && launch_.cooperative)) {
     report("bounds",
-           str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ",
-               launch_.shared_bytes, " bytes of shared memory (%1)"),
+           str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ", t.shared_bytes,
+               " bytes of shared memory (%1)"),
            pc);
     stop();
   }
@@ -158,7 +159,11 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
                                                    : false;
     if (!all) check_written(*r, at, bytes, flags, pc);
   }
-  if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
+  if (counter_) {
+    counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
+    if (r != nullptr && r->gpu >= 0 && static_cast<uint32_t>(r->gpu) != t.gpu->id)
+      counter_->remote(bytes, flags & kWrite);
+  }
   if (options_.races) check_race(global_pages_, at, bytes, flags, pc);
 }
 

@@ -19,7 +19,15 @@ struct Touch {
   uint32_t thread = 0;
 };
 
-enum UseKind : uint16_t { kPlainRead, kLoadOfGpu, kLoadOfBlock, kAtomicOfGpu, kAtomicOfBlock };
+enum UseKind : uint16_t {
+  kPlainRead,
+  kLoadOfSystem,
+  kLoadOfGpu,
+  kLoadOfBlock,
+  kAtomicOfSystem,
+  kAtomicOfGpu,
+  kAtomicOfBlock
+};
 /// Reads or atomics of a warp's lanes at one time of theirs.
 struct Use {
   int32_t clock = 0;

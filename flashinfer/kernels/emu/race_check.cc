@@ -5,17 +5,23 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/hex.h"
 #include "flashinfer/kernels/emu/machine.h"
+#include "flashinfer/kernels/emu/system.h"
 
 namespace flashinfer::emu {
 namespace {
 
 UseKind kind_of(uint32_t flags) {
   if (!(flags & kAtomic)) return kPlainRead;
-  if (flags & kWrite) return flags & kBlockScope ? kAtomicOfBlock : kAtomicOfGpu;
-  return flags & kBlockScope ? kLoadOfBlock : kLoadOfGpu;
+  if (flags & kWrite)
+    return flags & kSystemScope ? kAtomicOfSystem : flags & kBlockScope ? kAtomicOfBlock : kAtomicOfGpu;
+  return flags & kSystemScope ? kLoadOfSystem : flags & kBlockScope ? kLoadOfBlock : kLoadOfGpu;
 }
-bool writes(uint16_t kind) { return kind >= kAtomicOfGpu; }
-bool of_block(uint16_t kind) { return kind == kLoadOfBlock || kind == kAtomicOfBlock; }
+bool writes(uint16_t kind) { return kind >= kAtomicOfSystem; }
+Scope scope_of(uint16_t kind) {
+  return kind == kLoadOfBlock || kind == kAtomicOfBlock ? kScopeOfBlock
+         : kind == kLoadOfGpu || kind == kAtomicOfGpu   ? kScopeOfGpu
+                                                        : kScopeOfSystem;
+}
 
 const char* word_of(uint16_t kind) { return kind == kPlainRead ? "read" : writes(kind) ? "atomic" : "atomic load"; }
 
@@ -88,13 +94,18 @@ void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint3
 void Machine::check_uses(PageMap& map, const Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   const bool write = flags & kWrite, plain_write = write && !(flags & kAtomic);
   const UseKind kind = kind_of(flags);
-  const uint32_t block = now_->index / threads_of_block_;
+  /// Atomics of two threads see each other when both scopes hold both threads.
+  const auto apart = [&](const Use& u) {
+    const Scope scope = std::min(scope_of(kind), scope_of(u.kind));
+    const Thread& other = *threads_[u.first];
+    return scope == kScopeOfBlock ? other.of != now_->of : scope == kScopeOfGpu && other.gpu != now_->gpu;
+  };
   const auto conflicts = [&](const Use& u, bool of_gang) {
     if (plain_write) return true;
     if (kind == kPlainRead) return writes(u.kind);
     if (u.kind == kPlainRead) return write;
-    const bool apart = !of_gang || u.first / threads_of_block_ != block;
-    return apart && (write || writes(u.kind)) && (of_block(kind) || of_block(u.kind));
+    const bool outside = of_gang ? apart(u) : std::min(scope_of(kind), scope_of(u.kind)) == kScopeOfBlock;
+    return outside && (write || writes(u.kind));
   };
   const auto check = [&](const Use& u) {
     if (u.lanes == 0 || !conflicts(u, true)) return;

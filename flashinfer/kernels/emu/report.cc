@@ -13,12 +13,12 @@
 namespace flashinfer::emu {
 namespace {
 
-struct Object {
+struct Found {
   uintptr_t code, base = 0, end = 0;
   std::string path = {};
 };
 int find_object(dl_phdr_info* info, size_t, void* data) {
-  Object& o = *static_cast<Object*>(data);
+  Found& o = *static_cast<Found*>(data);
   uintptr_t end = 0;
   bool holds = false;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -43,24 +43,33 @@ std::string short_path(const std::string& line) {
 
 }  // namespace
 
-Lines::Lines(const void* code) {
-  Object o{reinterpret_cast<uintptr_t>(code)};
-  ::dl_iterate_phdr(find_object, &o);
-  object_ = o.path, base_ = o.base, bytes_ = o.end - o.base;
+Lines::Lines(std::span<const void* const> code) {
+  for (const void* c : code) {
+    if (inside(reinterpret_cast<uintptr_t>(c))) continue;
+    Found o{reinterpret_cast<uintptr_t>(c)};
+    ::dl_iterate_phdr(find_object, &o);
+    FI_CHECK(objects_.size() < size_t{1} << (32 - kOffsetBits), ValueError,
+             "emulator: the kernels of a run are of more than ", objects_.size(), " artifacts");
+    objects_.push_back({o.path, o.base, o.end - o.base});
+  }
 }
 
 void Lines::load(const std::vector<const void*>& pcs) {
-  std::vector<uintptr_t> wanted;
-  for (const void* pc : pcs) {
-    const uintptr_t at = reinterpret_cast<uintptr_t>(pc);
-    if (inside(at) && !known_.contains(at) && std::find(wanted.begin(), wanted.end(), at) == wanted.end())
-      wanted.push_back(at);
+  for (const Object& o : objects_) {
+    std::vector<uintptr_t> wanted;
+    for (const void* pc : pcs) {
+      const uintptr_t at = reinterpret_cast<uintptr_t>(pc);
+      if (at - o.base < o.bytes && !known_.contains(at) && std::find(wanted.begin(), wanted.end(), at) == wanted.end())
+        wanted.push_back(at);
+    }
+    if (!wanted.empty()) load(o, wanted);
   }
-  if (wanted.empty()) return;
+}
+void Lines::load(const Object& object, const std::vector<uintptr_t>& wanted) {
   // The call is the instruction before the return address. "-a" prints an address before its lines.
-  std::vector<std::string> argv = {"addr2line", "-a", "-i", "-e", object_};
+  std::vector<std::string> argv = {"addr2line", "-a", "-i", "-e", object.file};
   for (const uintptr_t at : wanted) {
-    argv.push_back(hex(at - base_ - 1));
+    argv.push_back(hex(at - object.base - 1));
     known_[at] = "code+" + argv.back();
   }
   const process::Result r = process::run(argv);

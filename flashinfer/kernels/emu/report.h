@@ -4,27 +4,46 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 namespace flashinfer::emu {
 
-/// Source lines of return addresses inside one artifact (addr2line, once for each address).
+/// Source lines of return addresses inside the artifacts of a run (addr2line, once for each address).
 class Lines {
  public:
-  explicit Lines(const void* code);
+  explicit Lines(std::span<const void* const> code);
   /// "norm/kernels/cuda/norm.cuh:33", then "< warp.h:80" for each function it was inlined into.
   std::string at(const void* pc);
   /// Resolves many addresses at once.
   void load(const std::vector<const void*>& pcs);
-  uint32_t offset(const void* pc) const { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - base_); }
-  const void* pc(uint32_t offset) const { return reinterpret_cast<const void*>(base_ + offset); }
-  bool inside(uintptr_t p) const { return p - base_ < bytes_; }
+  /// An address in 32 bits: the artifact, and the offset in it.
+  uint32_t offset(const void* pc) const {
+    const uintptr_t p = reinterpret_cast<uintptr_t>(pc);
+    for (uint32_t i = 0; i < objects_.size(); ++i)
+      if (p - objects_[i].base < objects_[i].bytes)
+        return i << kOffsetBits | static_cast<uint32_t>(p - objects_[i].base);
+    return 0;
+  }
+  const void* pc(uint32_t offset) const {
+    return reinterpret_cast<const void*>(objects_[offset >> kOffsetBits].base + (offset & ((1u << kOffsetBits) - 1)));
+  }
+  bool inside(uintptr_t p) const {
+    for (const Object& o : objects_)
+      if (p - o.base < o.bytes) return true;
+    return false;
+  }
 
  private:
-  std::string object_;
-  uintptr_t base_ = 0, bytes_ = 0;
+  static constexpr uint32_t kOffsetBits = 26;
+  struct Object {
+    std::string file;
+    uintptr_t base = 0, bytes = 0;
+  };
+  void load(const Object& object, const std::vector<uintptr_t>& wanted);
+  std::vector<Object> objects_;
   std::map<uintptr_t, std::string> known_;
 };
 

@@ -9,6 +9,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/machine.h"
+#include "flashinfer/kernels/emu/system.h"
 
 namespace flashinfer::emu {
 
@@ -34,7 +35,9 @@ Api make_table() {
   a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, uint32_t order, const void* pc) {
     machine->atomic(p, n, f, x, order, pc);
   };
-  a.fence = [](uint32_t of_block, const void* pc) { machine->fence(of_block != 0, pc); };
+  a.fence = [](uint32_t which, const void* pc) {
+    machine->fence(which == kSystemFence ? kScopeOfSystem : which == 0 ? kScopeOfGpu : kScopeOfBlock, pc);
+  };
   a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) {
     machine->cluster_barrier(arrive != 0, wait != 0, pc);
   };
@@ -48,6 +51,13 @@ Api make_table() {
 }
 
 uint64_t product(const unsigned (&x)[3]) { return uint64_t{x[0]} * x[1] * x[2]; }
+uint32_t warps_of(const cuda::Launch& l) { return static_cast<uint32_t>(ceil_div(product(l.block), 32)); }
+std::vector<const void*> code_of(std::span<const std::vector<Work>> gpus) {
+  std::vector<const void*> code;
+  for (const auto& launches : gpus)
+    for (const Work& w : launches) code.push_back(reinterpret_cast<const void*>(w.kernel));
+  return code;
+}
 }  // namespace
 
 Api api_table = make_table();
@@ -57,56 +67,103 @@ Stacks& stacks() {
 }
 void* hooks() { return &api_table; }
 
-Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
-                 const Options& options)
-    : kernel_(kernel),
-      params_(static_cast<const char*>(params), static_cast<const char*>(params) + bytes),
-      entry_{params_.data()},
-      launch_(launch),
-      options_(options),
-      lines_(reinterpret_cast<const void*>(kernel)),
-      random_(options.seed * 0x9E3779B97F4A7C15u + 1) {
-  const uint64_t threads = product(launch.block), blocks = product(launch.grid), in_cluster = product(launch.cluster);
+void Machine::check_launch(const cuda::Launch& l) const {
+  const uint64_t threads = product(l.block), in_cluster = product(l.cluster);
   FI_CHECK(threads >= 1 && threads <= 1024, ValueError, "emulator: ", threads,
            " threads a block, but 1 to 1024 are possible");
-  FI_CHECK(launch.shared_bytes <= options.shared_limit, ValueError, "emulator: ", launch.shared_bytes,
-           " bytes of shared memory, but at most ", options.shared_limit, " are possible");
-  FI_CHECK(in_cluster == 1 || options.clusters, ValueError, "emulator: a cluster of ", in_cluster,
+  FI_CHECK(l.shared_bytes <= options_.shared_limit, ValueError, "emulator: ", l.shared_bytes,
+           " bytes of shared memory, but at most ", options_.shared_limit, " are possible");
+  FI_CHECK(in_cluster == 1 || options_.clusters, ValueError, "emulator: a cluster of ", in_cluster,
            " blocks, but this GPU has no clusters (sm_90 and newer have)");
   FI_CHECK(in_cluster <= 16, ValueError, "emulator: a cluster of ", in_cluster, " blocks, but at most 16 are possible");
   for (int i = 0; i < 3; ++i)
-    FI_CHECK(launch.cluster[i] >= 1 && launch.grid[i] % launch.cluster[i] == 0, ValueError, "emulator: grid[", i,
-             "] is ", launch.grid[i], ", no multiple of cluster[", i, "], which is ", launch.cluster[i]);
-  FI_CHECK(!launch.cooperative || in_cluster == 1, NotImplementedError, "emulator: a cooperative launch of clusters");
-  gang_blocks_ = static_cast<uint32_t>(launch.cooperative ? blocks : in_cluster);
-  const size_t n = gang_blocks_ * threads;
-  threads_of_block_ = static_cast<uint32_t>(threads);
-  FI_CHECK(n <= 16384, ValueError, "emulator: ", n, " threads must run at the same time, but at most 16384 can");
-  if (blocks == 0) return;
+    FI_CHECK(l.cluster[i] >= 1 && l.grid[i] % l.cluster[i] == 0, ValueError, "emulator: grid[", i, "] is ", l.grid[i],
+             ", no multiple of cluster[", i, "], which is ", l.cluster[i]);
+  FI_CHECK(!l.cooperative || in_cluster == 1, NotImplementedError, "emulator: a cooperative launch of clusters");
+  if (gpus_.size() == 1 && gpus_[0].launches.size() == 1) return;
+  FI_CHECK(
+      l.cooperative, ValueError,
+      "emulator: a launch of one of several GPUs is not cooperative: a kernel that waits for another GPU needs all "
+      "its blocks on its own");
+  FI_CHECK(!l.pdl, NotImplementedError, "emulator: a dependent launch of one of several GPUs");
+}
+
+Machine::Machine(std::span<const std::vector<Work>> gpus, const Options& options)
+    : gpus_(gpus.size()),
+      launch_(gpus[0][0].launch),
+      options_(options),
+      lines_(code_of(gpus)),
+      random_(options.seed * 0x9E3779B97F4A7C15u + 1) {
+  for (size_t g = 0; g < gpus.size(); ++g) gpus_[g].id = static_cast<uint32_t>(g), gpus_[g].launches = gpus[g];
+  for (const Gpu& g : gpus_)
+    for (const Work& w : g.launches) check_launch(w.launch);
+  gang_blocks_ = 0;
+  uint32_t n = 0, warps = 0, shared_bytes = 0;
+  for (Gpu& g : gpus_) {
+    for (const Work& w : g.launches) {
+      const cuda::Launch& l = w.launch;
+      const uint64_t blocks = l.cooperative ? product(l.grid) : product(l.cluster), threads = blocks * product(l.block);
+      FI_CHECK(threads <= kMostThreads, ValueError, "emulator: ", threads,
+               " threads must run at the same time, but at most ", kMostThreads, " can");
+      g.most_threads = std::max(g.most_threads, static_cast<uint32_t>(threads));
+      g.most_blocks = std::max(g.most_blocks, static_cast<uint32_t>(blocks));
+      g.most_warps = std::max(g.most_warps, static_cast<uint32_t>(blocks) * warps_of(l));
+      shared_bytes = std::max(shared_bytes, l.shared_bytes);
+    }
+    g.first_thread = n, g.first_block = gang_blocks_, g.first_warp = warps;
+    n += g.most_threads, gang_blocks_ += g.most_blocks, warps += g.most_warps;
+    FI_CHECK(n <= kMostThreads, ValueError, "emulator: ", n,
+             " threads of several GPUs must run at the same time, but at "
+             "most ",
+             kMostThreads, " can");
+  }
+  if (n == 0) return;
   stacks().reserve(n);
-  shared_stride_ = round_up(kRed + launch.shared_bytes, 128);
+  shared_stride_ = round_up(kRed + shared_bytes, 128);
   shared_memory_.resize(gang_blocks_ * shared_stride_ + 2 * kRed);
   shared_state_.resize(shared_memory_.size());
   shared_begin_ = round_up(reinterpret_cast<uintptr_t>(shared_memory_.data()) + kRed, 128);
   if (options.races) clocks_.resize(n);
   if (options.count) counter_ = std::make_unique<Counter>();
   blocks_.resize(gang_blocks_);
-  const size_t warps = ceil_div(threads, 32);
-  warps_.resize(gang_blocks_ * warps);
-  for (size_t i = 0; i < n; ++i) {
-    threads_.push_back(std::make_unique<Thread>());
-    Thread& t = *threads_.back();
-    const uint32_t linear = static_cast<uint32_t>(i % threads);
-    t.index = static_cast<uint32_t>(i), t.linear = linear, t.of = &blocks_[i / threads];
-    t.thread[0] = linear % launch.block[0], t.thread[1] = linear / launch.block[0] % launch.block[1];
-    t.thread[2] = linear / launch.block[0] / launch.block[1];
-    t.warp = &warps_[i / threads * warps + linear / 32];
-    t.warp->lane[linear % 32] = &t;
+  warps_.resize(warps);
+  for (Gpu& g : gpus_)
+    for (uint32_t i = 0; i < g.most_threads; ++i) {
+      threads_.push_back(std::make_unique<Thread>());
+      threads_.back()->index = g.first_thread + i, threads_.back()->gpu = &g;
+    }
+  for (Gpu& g : gpus_) place(g);
+}
+
+/// The GPU's threads and blocks become those of its running launch.
+void Machine::place(Gpu& g) {
+  const cuda::Launch& l = g.launch();
+  const uint32_t threads = static_cast<uint32_t>(product(l.block)), warps = warps_of(l),
+                 blocks = static_cast<uint32_t>(l.cooperative ? product(l.grid) : product(l.cluster));
+  const char* const params = static_cast<const char*>(g.work().params);
+  g.params.assign(params, params + g.work().bytes);
+  g.entry = {g.params.data()};
+  g.grid = {}, g.threads = blocks * threads;
+  for (uint32_t b = 0; b < g.most_blocks; ++b) {
+    Block& block = blocks_[g.first_block + b];
+    block.linear = g.first_block + b, block.threads.clear(), block.live = 0;
+    block.shared = reinterpret_cast<char*>(shared_begin_ + block.linear * shared_stride_);
+    block.state = shared_state_.data() + (block.shared - shared_memory_.data());
+  }
+  for (uint32_t w = 0; w < g.most_warps; ++w) warps_[g.first_warp + w] = {};
+  for (uint32_t i = 0; i < g.most_threads; ++i) {
+    Thread& t = *threads_[g.first_thread + i];
+    t.done = true;
+    if (i >= g.threads) continue;
+    t.linear = i % threads, t.of = &blocks_[g.first_block + i / threads];
+    t.thread[0] = t.linear % l.block[0], t.thread[1] = t.linear / l.block[0] % l.block[1];
+    t.thread[2] = t.linear / l.block[0] / l.block[1];
+    t.warp = &warps_[g.first_warp + i / threads * warps + t.linear / 32];
+    t.warp->lane[t.linear % 32] = &t;
     t.of->threads.push_back(&t);
-    std::copy_n(launch.block, 3, t.block_dim), std::copy_n(launch.grid, 3, t.grid_dim),
-        std::copy_n(launch.cluster, 3, t.cluster_dim);
-    t.cluster_rank = launch.cooperative ? 0 : static_cast<uint32_t>(i / threads);
-    t.shared_bytes = launch.shared_bytes;
+    std::copy_n(l.block, 3, t.block_dim), std::copy_n(l.grid, 3, t.grid_dim), std::copy_n(l.cluster, 3, t.cluster_dim);
+    t.cluster_rank = l.cooperative ? 0 : i / threads;
+    t.shared_bytes = l.shared_bytes;
   }
 }
 
@@ -115,47 +172,75 @@ uint64_t Machine::next_random() {
   return random_;
 }
 
+void Machine::reset(Block& b) {
+  b.live = static_cast<uint32_t>(b.threads.size());
+  for (Barrier& x : b.barrier) x = {};
+  b.remote.clear();
+  std::memset(b.state, kUninitialised, shared_stride_ - kRed);
+  std::memset(b.shared, 0xff, shared_stride_ - kRed);  // NaN in every type
+}
+void Machine::reset(Thread& t) {
+  t.done = false, t.depended = !t.gpu->launch().pdl, t.waits_for = nullptr, t.shared = t.of->shared;
+  t.groups.clear(), t.open.clear(), t.past.clear();
+  for (uint32_t s = 0; s < kScopes; ++s) t.released[s] = {}, t.seen[s] = {};
+  t.cluster_arrived = false, t.repeats = 0;
+  std::fill(std::begin(t.barrier_phase), std::end(t.barrier_phase), 0u);
+  std::copy_n(t.of->id, 3, t.ThreadInfo::block);
+  t.warp->live |= 1u << (t.linear % 32);
+  prepare_context(t.context, stacks().bottom(t.index), stacks().top(t.index), fiber_main);
+  if (options_.races) clocks_.tick(t.index), t.started = clocks_.of(t.index)[t.index];
+  ready_.push_back(&t);
+  ++live_, ++t.gpu->live;
+}
+
 void Machine::start_gang(uint64_t first) {
   ++gang_;
   steps_ = all_steps_ = quiet_ = 0;
   ready_.clear();
-  live_ = static_cast<uint32_t>(threads_.size());
+  live_ = 0;
   for (Barrier& b : cluster_) b = {};
-  grid_ = {};
-  std::fill(shared_state_.begin(), shared_state_.end(), uint8_t{kUninitialised});
-  std::memset(shared_memory_.data(), 0xff, shared_memory_.size());  // NaN in every type
-  const auto* c = launch_.cluster;
-  const auto* g = launch_.grid;
-  for (uint32_t b = 0; b < gang_blocks_; ++b) {
-    Block& block = blocks_[b];
-    if (launch_.cooperative) {
-      block.id[0] = b % g[0], block.id[1] = b / g[0] % g[1], block.id[2] = b / g[0] / g[1];
-    } else {  // `first` is in clusters
-      const unsigned across[2] = {g[0] / c[0], g[1] / c[1]};
-      const uint64_t at[3] = {first % across[0], first / across[0] % across[1], first / across[0] / across[1]};
-      const uint32_t in[3] = {b % c[0], b / c[0] % c[1], b / c[0] / c[1]};
-      for (int i = 0; i < 3; ++i) block.id[i] = static_cast<uint32_t>(at[i]) * c[i] + in[i];
+  for (Gpu& gpu : gpus_) {
+    const auto* c = gpu.launch().cluster;
+    const auto* g = gpu.launch().grid;
+    gpu.grid = {}, gpu.live = 0;
+    for (uint32_t b = 0; b < gpu.most_blocks; ++b) {
+      Block& block = blocks_[gpu.first_block + b];
+      if (gpu.launch().cooperative) {
+        block.id[0] = b % g[0], block.id[1] = b / g[0] % g[1], block.id[2] = b / g[0] / g[1];
+      } else {  // `first` is in clusters
+        const unsigned across[2] = {g[0] / c[0], g[1] / c[1]};
+        const uint64_t at[3] = {first % across[0], first / across[0] % across[1], first / across[0] / across[1]};
+        const uint32_t in[3] = {b % c[0], b / c[0] % c[1], b / c[0] / c[1]};
+        for (int i = 0; i < 3; ++i) block.id[i] = static_cast<uint32_t>(at[i]) * c[i] + in[i];
+      }
+      reset(block);
     }
-    block.linear = b, block.live = static_cast<uint32_t>(block.threads.size());
-    block.shared = reinterpret_cast<char*>(shared_begin_ + b * shared_stride_);
-    block.state = shared_state_.data() + (block.shared - shared_memory_.data());
-    for (Barrier& x : block.barrier) x = {};
-    block.remote.clear();
+    for (uint32_t w = 0; w < gpu.most_warps; ++w) {
+      Warp& warp = warps_[gpu.first_warp + w];
+      warp.open.clear(), warp.live = 0, warp.arrived = 0;
+    }
+    for (uint32_t i = 0; i < gpu.most_threads; ++i)
+      if (i < gpu.threads) reset(*threads_[gpu.first_thread + i]);
   }
-  for (Warp& w : warps_) w.open.clear(), w.live = 0, w.arrived = 0;
-  for (auto& p : threads_) {
-    Thread& t = *p;
-    t.done = false, t.depended = !launch_.pdl, t.waits_for = nullptr, t.shared = t.of->shared;
-    t.groups.clear(), t.open.clear(), t.past.clear();
-    for (Knowledge* k : {&t.released[0], &t.released[1], &t.seen[0], &t.seen[1]}) *k = {};
-    t.cluster_arrived = false, t.repeats = 0;
-    std::fill(std::begin(t.barrier_phase), std::end(t.barrier_phase), 0u);
-    std::copy_n(t.of->id, 3, t.ThreadInfo::block);
-    t.warp->live |= 1u << (t.linear % 32);
-    prepare_context(t.context, stacks().bottom(t.index), stacks().top(t.index), fiber_main);
-    if (options_.races) clocks_.tick(t.index), t.started = clocks_.of(t.index)[t.index];
-    ready_.push_back(&t);
+}
+
+/// The next launch of a GPU, whose last one has ended: all that one did comes before.
+void Machine::start_launch(Gpu& g) {
+  if (options_.races) {
+    joined_.assign(clocks_.size(), 0);
+    for (uint32_t i = 0; i < g.most_threads; ++i) clocks_.join(joined_, g.first_thread + i);
+    for (uint32_t i = 0; i < g.most_threads; ++i) clocks_.take(g.first_thread + i, joined_);
   }
+  ++g.running;
+  place(g);
+  const auto* const grid = g.launch().grid;
+  for (uint32_t b = 0; b < g.most_blocks; ++b) {
+    Block& block = blocks_[g.first_block + b];
+    block.id[0] = b % grid[0], block.id[1] = b / grid[0] % grid[1], block.id[2] = b / grid[0] / grid[1];
+    reset(block);
+    for (Thread* t : block.threads) reset(*t);
+  }
+  progress();
 }
 
 Thread* Machine::next() {
@@ -167,7 +252,9 @@ Thread* Machine::next() {
 }
 
 void Machine::run_gang() {
-  while (live_ > 0 && !stopped_) {
+  while ((live_ > 0 || !ended_.empty()) && !stopped_) {
+    for (Gpu* g : ended_) start_launch(*g);
+    ended_.clear();
     Thread* t = next();
     if (t == nullptr) {
       report_deadlock();
@@ -190,7 +277,7 @@ void Machine::to_scheduler() { switch_context(now_->context, scheduler_); }
 /// Switches directly to the next runnable thread: half the switches of going through the scheduler.
 void Machine::leave() {
   Thread* from = now_;
-  Thread* t = next();
+  Thread* t = ended_.empty() ? next() : nullptr;
   if (t == nullptr) return to_scheduler();  // the gang is done, or no thread can run
   if (t == from) return;                    // preempted, but no other thread is runnable
   start(t);
@@ -215,14 +302,14 @@ void Machine::preempt() {
 }
 
 void Machine::thread_main() {
-  kernel_(&entry_);
+  now_->gpu->work().kernel(&now_->gpu->entry);
   thread_ends(*now_);
   for (;;) leave();
 }
 
 void Machine::thread_ends(Thread& t) {
   t.done = true;
-  --live_, --t.of->live;
+  --live_, --t.of->live, --t.gpu->live;
   steps_ = quiet_ = 0;
   t.warp->live &= ~(1u << (t.linear % 32));
   if (counter_ && t.warp->live == 0) close_log(*t.warp);
@@ -246,11 +333,14 @@ void Machine::thread_ends(Thread& t) {
       stop();
     }
   if (t.of->live == 0) block_ends(*t.of);
+  if (t.gpu->live == 0 && t.gpu->running + 1 < t.gpu->launches.size()) ended_.push_back(t.gpu);
 }
 
 std::string Machine::who(const Thread& t) const {
-  return str("thread (", t.thread[0], ",", t.thread[1], ",", t.thread[2], ") of block (", t.of->id[0], ",", t.of->id[1],
-             ",", t.of->id[2], ")");
+  std::string text = str("thread (", t.thread[0], ",", t.thread[1], ",", t.thread[2], ") of block (", t.of->id[0], ",",
+                         t.of->id[1], ",", t.of->id[2], ")");
+  if (gpus_.size() > 1) text += str(" of GPU ", t.gpu->id);
+  return text;
 }
 
 void Machine::report(const char* kind, std::string text, const void* pc1, const void* pc2) {
@@ -262,7 +352,7 @@ void Machine::fail(const char* sentence, const void* pc) {
 }
 
 Report Machine::run() {
-  const uint64_t gangs = product(launch_.grid) / gang_blocks_;
+  const uint64_t gangs = launch_.cooperative ? 1 : product(launch_.grid) / gang_blocks_;
   std::vector<uint64_t> order(gangs);
   for (uint64_t i = 0; i < gangs; ++i) order[i] = i;
   if (options_.seed)
@@ -277,7 +367,7 @@ Report Machine::run() {
     report("depend",
            "no thread calls depend_wait(), in a launch that may start before the kernel in front has ended: it may end "
            "before that one, whose writes the next kernel then does not wait for (%1)",
-           reinterpret_cast<const char*>(kernel_) + 1);
+           reinterpret_cast<const char*>(gpus_[0].work().kernel) + 1);
   Report r;
   r.errors = findings_.sentences(lines_);
   for (const std::string& e : r.errors) r.error += (r.error.empty() ? "" : "\n") + e;
@@ -286,15 +376,21 @@ Report Machine::run() {
   return r;
 }
 
-Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
-           const Options& options) {
+Report run_together(std::span<const std::vector<Work>> gpus, const Options& options) {
+  FI_CHECK(!gpus.empty() && std::ranges::none_of(gpus, [](const auto& launches) { return launches.empty(); }),
+           ValueError, "emulator: a GPU without a launch");
   const std::lock_guard lock(one_run);
-  Machine m(kernel, params, bytes, launch, options);
-  if (product(launch.grid) == 0) return {};
+  Machine m(gpus, options);
+  if (product(gpus[0][0].launch.grid) == 0) return {};
   machine = &m;
   Report r = m.run();
   machine = nullptr;
   return r;
+}
+Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
+           const Options& options) {
+  const std::vector<Work> work[] = {{{kernel, params, bytes, launch}}};
+  return run_together(work, options);
 }
 
 }  // namespace flashinfer::emu

@@ -216,10 +216,11 @@ void Machine::grid_barrier(const void* pc) {
     report("barrier", "a barrier of the whole grid in a launch that is not cooperative (%1)", pc);
     stop();
   }
-  gather(grid_, t, pc);
-  grid_.waiting.push_back(&t);
-  if (grid_.came.size() == threads_.size())
-    release(grid_);
+  Barrier& grid = t.gpu->grid;
+  gather(grid, t, pc);
+  grid.waiting.push_back(&t);
+  if (grid.came.size() == t.gpu->threads)
+    release(grid);
   else
     block_on("the grid's barrier", pc);
 }
