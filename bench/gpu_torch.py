@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's times on a GPU for tools/gpu_check.py: one JSON object {row: {"seconds": ..., ...} or {"error": ...}} on stdout.
+"""torch's times on a GPU for tools/gpu_check.py: one JSON object {row: {"seconds": ..., ...} or {"error": ...}} on stdout. The argument
+is a JSON list of rows; without one all but the attention of given sizes are timed:
+
+    matmul, rmsnorm, silu_and_mul, softmax, copy, decode_flash 64x4096, decode_cudnn 8x16384, prefill_flash 8192, ...
 
 Every row: 3 calls to warm up, then the median of 20, each timed by two events behind an overwriting of the L2 cache (as
 `flashinfer bench --device cuda --cold`). Eager: silu_and_mul is two kernels."""
@@ -7,11 +10,62 @@ import json
 import statistics
 import sys
 
+PLAIN = ["matmul", "rmsnorm", "silu_and_mul", "softmax", "copy"]
 
-def main():
+
+class Rows:
+    """Each makes its inputs and returns (call, floating-point operations, bytes)."""
+
+    def __init__(self, torch, device):
+        self.torch, self.device, self.F = torch, device, torch.nn.functional
+
+    def bf16(self, *shape):
+        return self.torch.randn(*shape, device=self.device, dtype=self.torch.bfloat16)
+
+    def matmul(self):
+        a, b, c = self.bf16(8192, 8192), self.bf16(8192, 8192), self.bf16(8192, 8192)
+        return lambda: self.torch.matmul(a, b, out=c), 2 * 8192.0 ** 3, 0
+
+    def rmsnorm(self):
+        x, w = self.bf16(16384, 4096), self.bf16(4096)
+        return lambda: self.F.rms_norm(x, (4096,), w, 1e-6), 0, 0
+
+    def silu_and_mul(self):
+        x = self.bf16(16384, 8192)
+        return lambda: self.F.silu(x[:, :4096]) * x[:, 4096:], 0, 0
+
+    def softmax(self):
+        x = self.torch.randn(256, 131072, device=self.device)
+        return lambda: self.torch.softmax(x, -1), 0, 0
+
+    def copy(self):
+        a = self.torch.empty(1 << 29, dtype=self.torch.int16, device=self.device).random_()
+        b = self.torch.empty_like(a)
+        return lambda: b.copy_(a), 0, 2 << 30
+
+    def attention(self, kind, backend, size):
+        """32 query heads over 8 of 128; decode has a token a request, prefill is one causal request."""
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        chosen = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}[backend]
+        batch, keys = (int(n) for n in size.split("x")) if kind == "decode" else (1, int(size))
+        queries = 1 if kind == "decode" else keys
+        q, k, v = self.bf16(batch, 32, queries, 128), self.bf16(batch, 8, keys, 128), self.bf16(batch, 8, keys, 128)
+
+        def call():
+            with sdpa_kernel([chosen]):
+                return self.F.scaled_dot_product_attention(q, k, v, is_causal=kind == "prefill", enable_gqa=True)
+        pairs = keys * (keys + 1) / 2 if kind == "prefill" else batch * keys
+        return call, 4 * 32 * 128 * pairs, 0
+
+    def make(self, name):
+        if name in PLAIN:
+            return getattr(self, name)()
+        which, size = name.split(" ")
+        return self.attention(*which.split("_"), size)
+
+
+def main(names):
     import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    import torch.nn.functional as F
 
     device = torch.device("cuda:0")
     torch.manual_seed(0)
@@ -31,69 +85,23 @@ def main():
         torch.cuda.synchronize()
         return statistics.median(a.elapsed_time(b) for a, b in pairs) * 1e-3
 
-    def bf16(*shape):
-        return torch.randn(*shape, device=device, dtype=torch.bfloat16)
-
     rows = {"device": {"name": torch.cuda.get_device_name(0), "torch": torch.__version__, "cuda": torch.version.cuda}}
-
-    def row(name, make, flops=0.0):
+    maker = Rows(torch, device)
+    for name in names:
         try:
-            call = make()
+            call, flops, moved = maker.make(name)
             t = seconds(call)
-            rows[name] = {"seconds": t}
-            if flops:
-                rows[name]["tflop_per_s"] = flops / t * 1e-12
+            rows[name] = {"seconds": t, **({"tflop_per_s": flops / t * 1e-12} if flops else {}), **({"gb_per_s": moved / t * 1e-9} if moved else {})}
+            del call
         except Exception as error:  # an unsupported back end is a row, too
             rows[name] = {"error": str(error).splitlines()[0][:300] if str(error) else type(error).__name__}
         torch.cuda.empty_cache()
-
-    def matmul():
-        a, b, c = bf16(8192, 8192), bf16(8192, 8192), bf16(8192, 8192)
-        return lambda: torch.matmul(a, b, out=c)
-
-    def sdpa(backend, batch, queries, keys, causal):
-        def make():
-            q, k, v = bf16(batch, 32, queries, 128), bf16(batch, 8, keys, 128), bf16(batch, 8, keys, 128)
-
-            def call():
-                with sdpa_kernel([backend]):
-                    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
-            return call
-        return make
-
-    def norm():
-        x, w = bf16(16384, 4096), bf16(4096)
-        return lambda: F.rms_norm(x, (4096,), w, 1e-6)
-
-    def silu():
-        x = bf16(16384, 16384 // 2)
-        return lambda: F.silu(x[:, :4096]) * x[:, 4096:]
-
-    def copy():
-        a, b = torch.empty(1 << 29, dtype=torch.int16, device=device).random_(), torch.empty(1 << 29, dtype=torch.int16, device=device)
-        return lambda: b.copy_(a)
-
-    def softmax():
-        x = torch.randn(256, 131072, device=device)
-        return lambda: torch.softmax(x, -1)
-
-    causal_flops = 4 * 32 * 128 * 8192 * 8193 / 2
-    row("matmul_8192", matmul, 2 * 8192.0 ** 3)
-    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
-        row("prefill_" + name, sdpa(backend, 1, 8192, 8192, True), causal_flops)
-        row("decode_" + name, sdpa(backend, 64, 1, 4096, False))
-    row("rmsnorm", norm)
-    row("silu_and_mul", silu)
-    row("softmax", softmax)
-    row("copy", copy)
-    if "seconds" in rows["copy"]:
-        rows["copy"]["gb_per_s"] = 2 * (1 << 30) / rows["copy"]["seconds"] * 1e-9
     print(json.dumps(rows))
 
 
 if __name__ == "__main__":
     try:
-        main()
+        main(json.loads(sys.argv[1]) if len(sys.argv) > 1 else PLAIN)
     except Exception as failure:
         print(json.dumps({"error": f"{type(failure).__name__}: {failure}"}))
         sys.exit(1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For gpu_check.py: processes with a time limit and what they print; the tree for another machine."""
+"""For gpu_check.py: processes with a time limit and what they print; tools; the tree for another machine."""
+import glob
 import json
 import os
 import pathlib
@@ -9,6 +10,13 @@ import signal
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
+PLACES = {"compute-sanitizer": ("/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer",
+                                "/opt/nvidia/*/*/compute-sanitizer", "/opt/nvidia/*/*/*/compute-sanitizer"),
+          "ncu": ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu"), "nvcc": ("/usr/local/cuda*/bin/nvcc",)}
+
+
+def find_tool(name):
+    return shutil.which(name) or next((p for pattern in PLACES[name] for p in sorted(glob.glob(pattern)) if os.access(p, os.X_OK)), None)
 
 
 def run_process(argv, timeout, env):
@@ -54,19 +62,26 @@ def needed_libraries(program):
     return [pathlib.Path(p) for p in re.findall(r"=> (/\S+)", listed) if not common.search(p)]
 
 
-def pack(build, target):
-    """bin/, lib/ with all third-party code, the headers that kernels are compiled from, and these scripts."""
+def pack(build, target, targets):
+    """bin/, lib/ with all third-party code, the headers that kernels are compiled from, kernels for `targets`, and these scripts."""
     build, target = pathlib.Path(build).resolve(), pathlib.Path(target)
     for folder in ("bin", "lib"):
         (target / folder).mkdir(parents=True, exist_ok=True)
-    for name in ("flashinfer", "bench_cuda_probe"):
+    for name in ("flashinfer", "bench_cuda_probe", "bench_gpu_facts"):
         program = build / "bin" / name
         shutil.copy(program, target / "bin" / name)
         for library in needed_libraries(program):
             shutil.copy(library.resolve(), target / "lib" / library.name)
-    subprocess.run(["cmake", f"-DSOURCE={HERE.parent}", f"-DKERNELS={target.resolve()}/share/flashinfer/include", "-P",
-                    str(HERE.parent / "cmake" / "install_headers.cmake")], check=True, stdout=subprocess.DEVNULL)
-    for script in (HERE / "gpu_check.sh", HERE / "gpu_check.py", HERE / "gpu_check_lib.py", HERE.parent / "bench" / "gpu_torch.py"):
+    headers = target.resolve() / "share" / "flashinfer" / "include"
+    subprocess.run(["cmake", f"-DSOURCE={HERE.parent}", f"-DKERNELS={headers}", "-P", str(HERE.parent / "cmake" / "install_headers.cmake")],
+                   check=True, stdout=subprocess.DEVNULL)
+    (headers / "bench").mkdir(exist_ok=True)
+    for header in HERE.parent.glob("bench/gpu_facts*.*h"):
+        shutil.copy2(header, headers / "bench" / header.name)
+    if targets:
+        subprocess.run([target / "bin" / "flashinfer", "aot", "--all", "--targets", targets, "--out", target / "aot", "--quiet"], check=True,
+                       env=dict(os.environ, LD_LIBRARY_PATH=f"{target}/lib"))
+    for script in (*HERE.glob("gpu_check*"), HERE.parent / "bench" / "gpu_torch.py"):
         shutil.copy(script, target / script.name)
     size = sum(p.stat().st_size for p in target.rglob("*") if p.is_file())
     print(f"{target}: {size / 1e6:.1f} MB; on the machine with the GPU: {target.name}/gpu_check.sh")

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -25,9 +26,9 @@ class GpuCheck(unittest.TestCase):
         failed = [r for r in result["rows"] if r["status"] != "ok"]
         self.assertEqual((status, failed), (0, []))
         steps = [r["step"] for r in result["rows"]]
-        self.assertEqual({s: steps.count(s) for s in steps}, {"cases": 5, "replay": 4, "killed": 1, "counts": 1})
-        self.assertEqual(result["summary"], {"ok": 11, "failed": 0, "skipped": 0})
-        self.assertTrue(output.endswith("11 passed, 0 failed, 0 skipped\n"))
+        self.assertEqual({s: steps.count(s) for s in steps}, {"facts": 1, "cases": 5, "replay": 4, "killed": 1, "counts": 1})
+        self.assertEqual(result["summary"], {"ok": 12, "failed": 0, "skipped": 0})
+        self.assertTrue(output.endswith("12 passed, 0 failed, 0 skipped\n"))
         self.assertIn("| ok | killed | single_prefill of 192 tokens |", table)
 
     def test_a_carried_tree_runs_elsewhere(self):
@@ -39,20 +40,20 @@ class GpuCheck(unittest.TestCase):
             carried = pathlib.Path(place) / "carried"
             self.assertLess(sum(p.stat().st_size for p in carried.rglob("*") if p.is_file()), 60e6)
             environment = {"PATH": os.environ["PATH"], "HOME": place, "OUT": place + "/out"}
-            done = subprocess.run(["sh", str(carried / "gpu_check.sh"), "--device", "emu", "--steps", "cases,recordings"], capture_output=True, text=True,
-                                  timeout=300, env=environment, cwd=place)
+            done = subprocess.run(["sh", str(carried / "gpu_check.sh"), "--device", "emu", "--steps", "facts,cases,recordings"], capture_output=True,
+                                  text=True, timeout=300, env=environment, cwd=place)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertTrue(done.stdout.endswith("9 passed, 0 failed, 0 skipped\n"), done.stdout)
+            self.assertTrue(done.stdout.endswith("10 passed, 0 failed, 0 skipped\n"), done.stdout)
 
     def test_failures_are_rows(self):
         with tempfile.TemporaryDirectory() as tree:
-            status, result, _, output = check("--device", "cuda:0", "--tree", tree, "--steps", "device,probes,killed,timings")
+            status, result, _, output = check("--device", "cuda:0", "--tree", tree, "--steps", "device,facts,ceilings,probes,killed,timings")
         self.assertEqual(status, 1)
         rows = {(r["step"], r["name"]): r for r in result["rows"]}
         for key in (("cases", "list"), ("device", "driver, GPU, NVRTC"), ("graph", "decode step captured and replayed, also after another plan"),
-                    ("graph_record", "recorded under capture, flushed after a replay, replayed on the CPU"), ("timing", "launch"),
+                    ("graph_record", "recorded under capture, flushed after a replay, replayed on the CPU"), ("facts", "as kernels and emulator assume"), ("ceiling", "launch"),
                     ("timing", "mm_bf16 8192^3 (cuBLASLt)"),
-                    ("timing", "prefill bf16 32/8 D128 causal 8k")):
+                    ("timing", "prefill 8192"), ("timing", "decode e4m3 64 x 4096")):
             self.assertEqual(rows[key]["status"], "failed", key)
             self.assertIn("No such file", rows[key]["detail"], key)
         self.assertEqual(result["summary"]["ok"], 0)
@@ -86,6 +87,40 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("\n1000\n1001\n", log)
         self.assertIn("\n1999\n", log)
         self.assertIn("| failed | cases | rmsnorm |", table)
+
+    def test_parts_are_all_of_it(self):
+        """Each step is in one part; the parts fit into 25 minutes, and each into 10."""
+        sys.path.insert(0, str(ROOT / "tools"))
+        import gpu_check
+        self.assertEqual(len(gpu_check.STEPS), sum(len(part) for part in gpu_check.PARTS))
+        seconds = [sum(s for _, s in part) for part in gpu_check.PARTS]
+        self.assertLessEqual(sum(seconds), 25 * 60)
+        self.assertLess(max(seconds), 600)
+        with tempfile.TemporaryDirectory() as tree:
+            _, result, _, _ = check("--device", "cuda:0", "--tree", tree, "--part", "3")
+        self.assertLessEqual({"graph", "sweep", "killed"}, {r["step"] for r in result["rows"]})
+        self.assertFalse({"facts", "timing"} & {r["step"] for r in result["rows"]})
+
+    def test_counters_are_read_by_name(self):
+        sys.path.insert(0, str(ROOT / "tools"))
+        import gpu_check_times
+        table = ('==PROF== Connected\n"ID","Kernel Name","dram__throughput.avg.pct_of_peak_sustained_elapsed","gpu__time_duration.sum"\n'
+                 '"","","%","ns"\n"0","flashinfer_kernel","81.5","1,250.00"\n')
+        self.assertEqual(gpu_check_times.counters(table), {"us": 1.25, "dram %": 81.5})
+        self.assertEqual(gpu_check_times.counters("==ERROR== no counters"), {})
+
+    def test_sizes_of_attention(self):
+        """A batch's page table holds each page once, and no cache is larger than 4 GB."""
+        sys.path.insert(0, str(ROOT / "tools"))
+        import gpu_check_times
+        for batch, keys in gpu_check_times.DECODE:
+            _, _, args, torch, _ = gpu_check_times.decode_row("bf16", batch, keys)
+            self.assertIn(f"plan.indices=i32:{batch * keys // 16}:perm", args)
+            self.assertLessEqual(batch * keys * 2 * 8 * 128 * 2, 4 << 30)
+            self.assertEqual(torch[0], f"decode_flash {batch}x{keys}")
+        names = [row[0] for row in gpu_check_times.timed_rows()]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual(set(gpu_check_times.COUNTED) | set(gpu_check_times.SWEPT), set(names))
 
     def test_only_names_ops(self):
         _, result, _, _ = check("--device", "emu", "--tree", BUILD, "--steps", "cases", "--only", "^merge_state$")

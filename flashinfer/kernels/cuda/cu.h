@@ -34,13 +34,18 @@
 namespace flashinfer::cu {
 
 /// Blocks that an SM can hold at once (a Config's min_blocks()), which bounds a thread's registers from above; 0: the
-/// compiler chooses. It may choose so few for the sake of occupancy that some are spilled.
+/// compiler chooses. It may choose so few for the sake of occupancy that some are spilled. FI_MIN_BLOCKS replaces all
+/// of them (tools/gpu_check.py compares).
 template <class Config>
-constexpr int min_blocks(const Config& c) {
+constexpr int min_blocks([[maybe_unused]] const Config& c) {
+#if defined(FI_MIN_BLOCKS)
+  return FI_MIN_BLOCKS;
+#else
   if constexpr (requires { c.min_blocks(); })
     return c.min_blocks();
   else
     return 0;
+#endif
 }
 
 inline constexpr uint32_t kFullMask = 0xffffffffu;
