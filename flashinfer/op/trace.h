@@ -31,7 +31,7 @@ struct TraceEntry {
   const char* prefix = nullptr;  // of the definition's name; null: op_type
   const char* tags = "";         // "status:verified stage:decode"
   const char* constraints = "";  // "a == b; c % d == 0": Python expressions of axes and inputs
-  const char* when = "";  // "kv_layout=HND alpha=given b=rank3 n=positive b!=1": for such calls alone; the first counts
+  const char* when = "";  // "kv_layout=HND alpha=given b=rank3 b=uint8 n=positive b!=1": such calls; the first counts
   const char* api = nullptr;        // of the tag, where it is not the op's module and name
   const char* reference = nullptr;  // Python: `def reference(<input keys>)`; null: calls the op
   const char* helpers = nullptr;    // Python in front of `reference`: functions that several share

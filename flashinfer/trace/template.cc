@@ -331,7 +331,7 @@ const op::TraceEntry* choose(const op::Op& op, const Facts& facts) {
       if (want == "given") return fact.kind != Fact::kNone;
       if (want == "positive") return fact.kind == Fact::kNumber && fact.number > 0;
       if (want.starts_with("rank")) return fact.is_tensor() && str(fact.shape.size()) == want.substr(4);
-      return (fact.str() == want) != negated;
+      return ((fact.is_tensor() && want != "Tensor" ? fact.text : fact.str()) == want) != negated;
     };
     if (std::ranges::all_of(split(e->when, ' '), holds)) return e;
   }

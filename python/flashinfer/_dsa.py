@@ -102,6 +102,17 @@ def dsa_indexer_topk_workspace_size(top_k=2048, device=None):
     return 0
 
 
+def attention_over_rows(logits, valid, values):
+    """(softmax of the valid logits times values, 0 where a row has none; log-sum-exp): logits f32 [rows, heads, n], valid bool [rows, n], values
+    f32 [rows, n, d]."""
+    import torch
+
+    logits = logits.masked_fill(~valid[:, None], float("-inf"))
+    some = valid.any(1)[:, None, None]
+    weights = torch.softmax(torch.where(some, logits, 0.0), -1)
+    return torch.where(some, weights @ values, 0.0), torch.logsumexp(logits, -1)
+
+
 def dsa_sparse_attention(q_latent, q_rope, kv_latent, k_rope, indices, *, topk_length=None, softmax_scale=None, return_lse=False, key_passes=None,
                          backend="cake", dkv_acc=None, dkv_dst_map=None):
     """softmax(softmax_scale * (q_rope . k_rope + q_latent . kv_latent)) . kv_latent over the keys that `indices` name, each as often as it
@@ -145,12 +156,9 @@ def dsa_sparse_attention(q_latent, q_rope, kv_latent, k_rope, indices, *, topk_l
         rows = slice(first, first + _ROWS)
         at = torch.where(valid[rows], indices[rows], 0).long()
         c, r = kv_latent[at].float(), k_rope[at].float()
-        logits = (q_latent[rows].float() @ c.mT + q_rope[rows].float() @ r.mT) * scale
-        logits = logits.masked_fill(~valid[rows][:, None], float("-inf"))
-        some = valid[rows].any(1)[:, None, None]
-        weights = torch.softmax(torch.where(some, logits, 0.0), -1)
-        outs.append(torch.where(some, weights @ c, 0.0).to(torch.bfloat16))
-        lses.append(torch.logsumexp(logits, -1).detach())
+        made, lse = attention_over_rows((q_latent[rows].float() @ c.mT + q_rope[rows].float() @ r.mT) * scale, valid[rows], c)
+        outs.append(made.to(torch.bfloat16))
+        lses.append(lse.detach())
     out = torch.cat(outs) if outs else torch.empty_like(q_latent)
     if not return_lse:
         return out

@@ -63,6 +63,7 @@ HOMES = {
     "_b12x": "B12xMoEWrapper b12x_fused_moe get_b12x_activation_name prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
     "_chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
+    "_dsv4": "trtllm_batch_decode_sparse_mla_dsv4",
     "_fmha_v2": "trtllm_fmha_v2_prefill",
     "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "_parallel": "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input ulysses_varlen_config uneven_cp_config",
@@ -70,6 +71,8 @@ HOMES = {
     "_one_gpu": "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError GatedActMxfp8Outputs MoEInputs MoeRunnerInputs "
                 "checkCudaErrors convert_sf_from_mma_layout convert_sf_to_mma_layout delay_kernel get_mma_sf_shape get_sm_count_constraint "
                 "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked trtllm_low_latency_gemm",
+    "_monomoe": "alloc_scratchpad get_scratchpad_size_bytes interleave_for_tma_wgmma_up mono_moe",
+    "_profiler": "EventType decode_tag export_to_perfetto_trace",
     "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV prepare_msa_nvfp4_sparse_decode supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
@@ -96,7 +99,6 @@ REASONS = (
     ("get_fast_topk_clusters get_num_cached_for_topk", "top_k has no algorithm on thread-block clusters, and no size that needs one"),
     ("TacticsBlocklist", "no tactic of an op here fails, so that there is nothing to leave out"),
     ("@green_ctx", "kernels here do not divide the multiprocessors of a GPU; torch.cuda.Stream gives streams"),
-    ("@profiler", "kernels here write no profile; `flashinfer bench` times every op"),
     ("@cute_dsl *cute* CuteDsl* *_cute_dsl* RMSNorm* LayerNorm* Sm100*", "this is a kernel of one GPU generation; the op of the same purpose is in flashinfer.norm, "
      "flashinfer.gemm or flashinfer.fused_moe"),
     ("@cudnn *cudnn* *Cudnn*", "cuDNN is not used; the wrappers of flashinfer.decode and flashinfer.prefill compute the same"),
@@ -104,9 +106,9 @@ REASONS = (
      "generation; flashinfer.gemm has the op"),
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
-    ("*_dsv4 *_hca_metadata", "attention over a window's cache and a compressed cache is not implemented; trtllm_batch_decode_with_kv_cache_mla takes lists of tokens"),
+    ("*_dsv4 *_hca_metadata", "these are tables of pages for one GPU kernel; flashinfer.mla.trtllm_batch_decode_sparse_mla_dsv4 takes lists of rows"),
     ("CutlassW4A8* prepare_cutlass_w4a8*", "its kernel is for INT4 weights in the order of one GPU generation; CutlassW4A16Config has MXFP4 weights, TrtllmMxInt4Config INT4 ones"),
-    ("*Runner prepare_* interleave_* mono_moe *scratchpad*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
+    ("*Runner prepare_* interleave_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
 MODULES = {
@@ -216,7 +218,7 @@ MODULES = {
     "cutile": "is_cuda_tile_available",
     "decode":
         "get_seq_lens launch_sm110_gqa_decode_prepared prepare_balanced_batch_decode_with_kv_cache prepare_sm110_gqa_decode sm110_gqa_decode "
-        "trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
+        "trtllm_batch_decode_sparse_mla_dsv4 trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
     "deep_gemm": "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked",
     "deepseek_v41":
         "deepseek_v41_decode deepseek_v41_quantize_cache deepseek_v41_window_decode",
@@ -397,7 +399,7 @@ MODULES = {
         "deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes smaller_mla_dimensions supported_mla_layer_dimensions "
         "trtllm_batch_decode_sparse_mla_dsv4 xqa_mla",
     "mla._core":
-        "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
+        "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_sparse_mla_dsv4 trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
         "xqa_batch_decode_with_kv_cache_mla",
     "mla_kv_pack": "concat_mla_kv_quant_fp8",
     "moe_ep":

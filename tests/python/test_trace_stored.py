@@ -93,7 +93,7 @@ def arguments(stored, template):
         name, relation, want = re.match(r"(\w+)(!?=)(.*)", condition).groups()
         if want == "given":
             given.setdefault(name, Fake([4], "int32"))
-        elif relation == "=" and want != "positive" and not want.startswith("rank"):
+        elif relation == "=" and want != "positive" and not want.startswith("rank") and not isinstance(given.get(name), Fake):
             given[name] = int(want) if want.isdigit() else want
     return given
 

@@ -2,6 +2,7 @@
 """Templates: every exported function has one; fi_trace, strict mode, and templates of functions of the user."""
 import inspect
 import json
+import warnings
 
 import pytest
 import torch
@@ -143,7 +144,8 @@ def test_user_template(tmp_path, monkeypatch):
     assert made["outputs"] == {"y": {"shape": ["rows", "d"], "dtype": "float16"}, "z": {"shape": ["rows"], "dtype": "int64"}}
     assert executed(made["reference"])["twice"](3) == 6
     assert executed(made["check"])["check"](x, x + 1e-4) and not executed(made["check"])["check"](x, x + 1)
-    assert template.definition_name(value=x) == "my_scaled_d8_groups4"
+    extents = {name: axis.get("value") for name, axis in made["axes"].items()}
+    assert template.definition_name(extents) == made["name"] and template.definition_name({"rows": 3}) == "my_scaled"
     monkeypatch.setenv("FLASHINFER_TRACE_DUMP", "1")
     monkeypatch.setenv("FLASHINFER_TRACE_DUMP_DIR", str(tmp_path))
     assert scaled(x) is x and [p.name for p in tmp_path.iterdir()] == ["my_scaled_d8_groups4.json"]
@@ -151,3 +153,23 @@ def test_user_template(tmp_path, monkeypatch):
         Const(value=2.0)
     with pytest.raises(TypeError, match="axes"):
         TraceTemplate("a", {"b": 3}, {}, {})
+
+
+@pytest.mark.parametrize("backend", ["cudnn", "cute-dsl", "cute-dsl-native"])
+def test_packed_weights_have_the_extents_of_the_product(backend):
+    a, b, scales = torch.ones(4, 128).bfloat16(), torch.zeros(256, 64, dtype=torch.uint8), torch.zeros(256, 8, dtype=torch.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # back ends of GPUs
+        b, scales, _ = flashinfer.prepare_bf16_fp4_weights(b, scales, backend=backend)
+        assert flashinfer.mm_bf16_fp4(a, b, scales, backend=backend).shape == (4, 256)
+    made = flashinfer.mm_bf16_fp4.fi_trace(a=a, b=b, b_descale=scales, backend=backend, block_size=16)
+    assert made["name"] == "mm_bf16_fp4_cudnn_N256_K128_block_size16" and made["outputs"]["C"]["shape"] == ["M", "N"]
+
+
+def test_other_packed_weights_have_definitions_of_their_own():
+    a, def_of = torch.empty(4, 128, device="meta", dtype=torch.bfloat16), lambda b, s: flashinfer.mm_bf16_fp4.fi_trace(
+        a=a, b=b, b_descale=s, backend="cute-dsl", block_size=16)["name"]
+    ints, tiles = torch.empty(8, 512, device="meta", dtype=torch.int32), torch.empty(8, 256, device="meta", dtype=torch.uint8)
+    assert def_of(ints, tiles) == "mm_bf16_fp4_cute_dsl_N256_K128_block_size16"
+    codes, blocks = torch.empty(256, 64, device="meta", dtype=torch.uint8), torch.empty(32, 4, 2, 4, 2, 1, device="meta", dtype=torch.uint8)
+    assert def_of(codes, blocks) == "mm_bf16_fp4_cute_dsl_sm100_N256_K128_block_size16"

@@ -113,3 +113,38 @@ def test_a_variant_over_an_nvfp4_cache_names_its_scale_factors(names, missing):
     with pytest.raises(ValueError, match=f"additional_tensor_names lacks {missing}$"):
         jit.gen_customize_batch_prefill_module("fa2", "packed", torch.bfloat16, torch.uint8, torch.bfloat16, torch.int32, 128, 128, names,
                                                ["uint8_t"] * len(names), [], [], "Plain", "struct Plain {};")
+
+
+MASKED = """
+struct MaskedFromPython : AttentionVariantBase {
+  const uint8_t* bits;
+  template <class Params>
+  __device__ __host__ MaskedFromPython(const Params& params, uint32_t batch_idx, uint8_t*)
+      : AttentionVariantBase(params, batch_idx), bits(params.maybe_custom_mask + params.maybe_mask_indptr[batch_idx]) {}
+  REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    const uint32_t bit = qo_idx * kv_len + kv_idx;
+    return (bits[bit / 8] >> (bit % 8) & 1) != 0;
+  })
+};"""
+
+
+@pytest.mark.parametrize("offsets", ["int32_t", "int64_t"])
+@pytest.mark.parametrize("given", [(), (0.25,)], ids=["filled", "scale"])
+def test_the_library_fills_the_masks_of_a_batch(data, offsets, given):
+    """Tensors that the library has are left out; its scalars may be given all the same."""
+    q, k, v, _ = data
+    args = ("masked_from_python", *[torch.float32] * 3, torch.int32, DIM, DIM, ["maybe_custom_mask", "maybe_mask_indptr"], ["uint8_t", offsets],
+            ["sm_scale"], ["double"], "MaskedFromPython", MASKED)
+    lengths, keys = (2, 3), (17, 31)
+    masks = [torch.rand(n, m, generator=torch.Generator().manual_seed(n)) < 0.5 for n, m in zip(lengths, keys)]
+    wrapper = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD", backend="fa2", jit_args=args)
+    ends = torch.tensor([0, 2, 5]).int(), torch.tensor([0, 17, 48]).int()
+    wrapper.plan(*ends, HEADS, HEADS, DIM, custom_mask=torch.cat([m.flatten() for m in masks]), sm_scale=0.5, q_data_type=torch.float32)
+    out = wrapper.run(q, k, v, *given)
+    for i, (n, m) in enumerate(zip(lengths, keys)):
+        rows, columns = slice(ends[0][i], ends[0][i] + n), slice(ends[1][i], ends[1][i] + m)
+        logits = torch.einsum("qhd,khd->hqk", q[rows].double(), k[columns].double()) * (given[0] if given else 0.5)
+        weights = logits.masked_fill(~masks[i], -math.inf).softmax(-1)
+        torch.testing.assert_close(out[rows].double(), torch.einsum("hqk,khd->qhd", weights, v[columns].double()), rtol=1e-4, atol=1e-4)
+    with pytest.raises(TypeError, match="2 additional arguments, but jit_args declares 2 tensors and 1 scalars, of which the library fills 2 and 1"):
+        wrapper.run(q, k, v, 0.25, 1.0)

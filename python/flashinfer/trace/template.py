@@ -128,9 +128,10 @@ class TraceTemplate:
             form["check"] = _source(self.check, "")
         return json.dumps(form)
 
-    def definition_name(self, **kwargs):
-        """The name of the definition of a call with these arguments."""
-        return self._define("", kwargs, False, "")["name"]
+    def definition_name(self, axis_values: Dict[str, int]):
+        """The name of the definition of a call whose constant axes have these extents; an axis without one is left out."""
+        names = {name: name if axis.abbrev is None else axis.abbrev for name, axis in self.axes.items() if isinstance(axis, Const)}
+        return "_".join([self.name_prefix or self.op_type, *(f"{short}{axis_values[name]}" for name, short in names.items() if short and name in axis_values)])
 
     def _define(self, fi_api, kwargs, strict, name):
         text = _native.function("trace.define_template")(self._form(fi_api), _trace.facts(kwargs), strict, name or "")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/layout_error.h"
@@ -200,6 +201,14 @@ jit::Extension extension_of(const AttentionVariant& v) {
 }
 
 namespace {
+/// Byte offsets of masks as int32, as FlashInfer's own arrays are.
+Tensor narrowed(const int64_t* offsets, int64_t n) {
+  FI_CHECK(offsets[n - 1] <= std::numeric_limits<int32_t>::max(), ValueError, "the packed masks have ", offsets[n - 1],
+           " bytes, but jit_args declares maybe_mask_indptr as int32_t: declare int64_t");
+  Tensor made = Tensor::empty({n}, DType::kI32);
+  std::transform(offsets, offsets + n, made.data_as<int32_t>(), [](int64_t x) { return static_cast<int32_t>(x); });
+  return made;
+}
 /// The library's own value of this name; the declared type must be its type.
 const void* filled_tensor(const std::string& name, const CType& type, const AttentionParams& p) {
   const auto of = [&](DType t, const void* data) {
@@ -238,28 +247,39 @@ AttentionScalar given_scalar(const std::string& name, const op::Value& v) {
 }
 }  // namespace
 
-Extras::Extras(const AttentionVariant& v, const op::Value& args, const AttentionParams& p, Device device) {
+Extras::Extras(const Plan& plan, const op::Value& args, const AttentionParams& p, Device device) {
+  const AttentionVariant v = variant_from(plan.jit_args);
   static const std::vector<op::Value> none;
   const auto* given = args.is_none() ? &none : op::sequence_items(args);
   FI_CHECK(given, TypeError, "args must be a list, but is ", op::type_name(args));
   const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
-  size_t filled = 0;
-  for (const std::string& n : v.additional_tensor_names) filled += among(kFilledTensors, n);
-  for (const std::string& n : v.additional_scalar_names) filled += among(kFilledScalars, n);
-  const bool all = given->size() == tensors + scalars;
-  FI_CHECK(all || given->size() == tensors + scalars - filled, TypeError, given->size(),
+  const auto count = [](const auto& names, const auto& list) {
+    return static_cast<size_t>(std::ranges::count_if(names, [&](const std::string& n) { return among(list, n); }));
+  };
+  const size_t filled_tensors = count(v.additional_tensor_names, kFilledTensors),
+               filled_scalars = count(v.additional_scalar_names, kFilledScalars), n = given->size();
+  const bool all = n == tensors + scalars, all_scalars = all || n == tensors + scalars - filled_tensors;
+  FI_CHECK(all_scalars || n == tensors + scalars - filled_tensors - filled_scalars, TypeError, n,
            " additional arguments, but jit_args declares ", tensors, " tensors and ", scalars, " scalars",
-           filled ? str(", of which the library fills ", filled) : "");
+           filled_tensors + filled_scalars
+               ? str(", of which the library fills ", filled_tensors, " and ", filled_scalars)
+               : "");
   size_t at = 0;
   for (size_t i = 0; i < tensors; ++i) {
     const std::string& name = v.additional_tensor_names[i];
     const CType& type = type_of("additional_tensor_dtypes", v.additional_tensor_dtypes[i]);
-    const bool fill = !all && among(kFilledTensors, name);
-    tensors_.push_back(fill ? filled_tensor(name, type, p) : given_tensor(name, type, (*given)[at++], device));
+    if (all || !among(kFilledTensors, name)) {
+      tensors_.push_back(given_tensor(name, type, (*given)[at++], device));
+    } else if (name == "maybe_mask_indptr" && type.dtype == DType::kI32 && p.mask_indptr && device == kCpu) {
+      mask_indptr_ = narrowed(p.mask_indptr, plan.batch_size + 1);
+      tensors_.push_back(mask_indptr_.data());
+    } else {
+      tensors_.push_back(filled_tensor(name, type, p));
+    }
   }
   for (const std::string& name : v.additional_scalar_names)
-    scalars_.push_back(!all && among(kFilledScalars, name) ? filled_scalar(name, p)
-                                                           : given_scalar(name, (*given)[at++]));
+    scalars_.push_back(!all_scalars && among(kFilledScalars, name) ? filled_scalar(name, p)
+                                                                   : given_scalar(name, (*given)[at++]));
 }
 
 std::optional<Extras> extras_of(const Plan& p, const op::Value& args, const AttentionParams& params, Device device) {
@@ -269,7 +289,7 @@ std::optional<Extras> extras_of(const Plan& p, const op::Value& args, const Atte
   if (p.jit_args.is_none()) return std::nullopt;
   FI_CHECK(!params.sinks, ValueError,
            "sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
-  return Extras(variant_from(p.jit_args), args, params, device);
+  return Extras(p, args, params, device);
 }
 
 }  // namespace attention

@@ -21,12 +21,13 @@ void check_variant(const Plan& p);
 /// The source that the kernels are instantiated with.
 jit::Extension extension_of(const AttentionVariant& variant);
 
-/// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The
-/// names the library fills may be left out, all of them together. Tensors are on `device`, as the pointers of `params`
-/// do.
+/// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. What
+/// the library fills may be left out: all tensors of it, or those and all scalars of it. Tensors are on `device`, as
+/// the pointers of `params` are.
 class Extras {
  public:
-  Extras(const AttentionVariant& variant, const op::Value& args, const AttentionParams& params, Device device);
+  /// `plan` has jit_args.
+  Extras(const Plan& plan, const op::Value& args, const AttentionParams& params, Device device);
   const void* const* tensors() const { return tensors_.data(); }
   const AttentionScalar* scalars() const { return scalars_.data(); }
   size_t num_tensors() const { return tensors_.size(); }
@@ -34,6 +35,7 @@ class Extras {
 
  private:
   std::vector<const void*> tensors_;
+  Tensor mask_indptr_;  // as int32, when it is declared so
   std::vector<AttentionScalar> scalars_;
 };
 /// Those of a run whose plan has jit_args; nothing for others. TypeError for arguments that are not declared,
