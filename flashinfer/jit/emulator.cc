@@ -3,11 +3,15 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "flashinfer/comm/group.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/emu_memory.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/kernels/emu/emu.h"
@@ -34,22 +38,139 @@ void (*load_emulated(const std::string& path, std::string& error))(const void*) 
   return reinterpret_cast<void (*)(const void*)>(entry);
 }
 
-void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& l) {
+namespace {
+/// What the emulated GPU has, and all memory of emu.
+struct Emulated {
   std::vector<emu::Range> memory;
-  for (const emu_memory::Range& r : emu_memory::ranges()) memory.push_back({r.begin, r.bytes, r.written});
   emu::Options options;
-  options.seed = t_emulation ? t_emulation->seed_ : static_cast<uint64_t>(env::integer("FLASHINFER_EMU_SEED"));
-  options.count = t_emulation && t_emulation->count_;
-  options.memory = memory;
-  const Arch& arch = arch_of_number(arch_number(kernel.device));
-  options.shared_limit = static_cast<unsigned>(arch.shared_bytes);
-  options.clusters = arch.clusters, options.async_copy = arch.async_copy;
-  emu::Report report = emu::run(kernel.emulated, params, bytes, l, options);
-  FI_CHECK(report.error.empty(), RuntimeError, "emulator: ", kernel.name, " (seed ", options.seed, "):\n",
-           report.error);
+  Emulated(Device device, uint64_t seed, bool count) {
+    for (const emu_memory::Range& r : emu_memory::ranges()) memory.push_back({r.begin, r.bytes, r.written});
+    options.seed = seed, options.count = count, options.memory = memory;
+    const Arch& arch = arch_of_number(arch_number(device));
+    options.shared_limit = static_cast<unsigned>(arch.shared_bytes);
+    options.clusters = arch.clusters, options.async_copy = arch.async_copy;
+  }
+};
+std::string findings_of(const std::string& kernel, uint64_t seed, const std::string& error) {
+  return str("emulator: ", kernel, " (seed ", seed, "):\n", error);
+}
+}  // namespace
+
+void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& l) {
+  const Emulated e(kernel.device,
+                   t_emulation ? t_emulation->seed_ : static_cast<uint64_t>(env::integer("FLASHINFER_EMU_SEED")),
+                   t_emulation && t_emulation->count_);
+  emu::Report report = emu::run(kernel.emulated, params, bytes, l, e.options);
+  if (!report.error.empty()) throw RuntimeError(findings_of(kernel.name, e.options.seed, report.error));
   if (t_emulation)
     t_emulation->launches_.push_back(
-        {kernel.name, l, options.count ? std::make_shared<emu::Counts>(std::move(report.counts)) : nullptr});
+        {kernel.name, l, e.options.count ? std::make_shared<emu::Counts>(std::move(report.counts)) : nullptr});
+}
+
+struct EmulatedRanks::Outcome {
+  bool ended = false;
+  std::string error;
+  std::shared_ptr<const emu::Counts> counts;
+};
+struct EmulatedRanks::Made {
+  const CudaKernel* kernel = nullptr;  // null: `reason`
+  std::vector<char> params;
+  cuda::Launch launch;
+  uint64_t seed = 0;
+  bool count = false;
+  std::string reason;
+  std::shared_ptr<Outcome> outcome = std::make_shared<Outcome>();
+};
+
+EmulatedRanks::EmulatedRanks(int ranks) : made_(static_cast<size_t>(ranks)) {}
+EmulatedRanks::~EmulatedRanks() = default;
+
+void EmulatedRanks::add_memory(int rank, const void* begin) {
+  const std::lock_guard lock(mutex_);
+  memory_.emplace_back(begin, rank);
+}
+
+std::string EmulatedRanks::run(size_t launches, std::shared_ptr<const emu::Counts>& counts) {
+  const Made& first = made_[0][0];
+  Emulated e(first.kernel->device, first.seed, first.count);
+  for (emu::Range& r : e.memory)
+    for (const auto& [begin, rank] : memory_)
+      if (r.begin == begin) r.gpu = rank;
+  std::vector<std::vector<emu::Work>> gpus(made_.size());
+  for (size_t rank = 0; rank < made_.size(); ++rank)
+    for (size_t i = 0; i < launches; ++i) {
+      const Made& m = made_[rank][i];
+      gpus[rank].push_back({m.kernel->emulated, m.params.data(), m.params.size(), m.launch});
+    }
+  emu::Report report = emu::run_together(gpus, e.options);
+  if (!report.error.empty()) return findings_of(first.kernel->name, first.seed, report.error);
+  if (first.count) counts = std::make_shared<emu::Counts>(std::move(report.counts));
+  return {};
+}
+
+/// Every rank has made its first launch, or has abandoned it.
+void EmulatedRanks::run_first() {
+  Outcome all;
+  for (const auto& made : made_)
+    if (made.front().kernel == nullptr && all.error.empty()) all.error = made.front().reason;
+  if (all.error.empty()) all.error = run(1, all.counts);
+  for (auto& made : made_) {
+    *made.front().outcome = {true, all.error, all.counts};
+    made.pop_front();
+  }
+  ended_.notify_all();
+}
+
+void EmulatedRanks::launch(int rank, const CudaLoaded& loaded, const void* params, size_t bytes,
+                           const cuda::Launch& launch, double seconds) {
+  const char* const first = static_cast<const char*>(params);
+  Made made{loaded.kernel, {first, first + bytes}, launch};
+  made.seed = t_emulation ? t_emulation->seed_ : static_cast<uint64_t>(env::integer("FLASHINFER_EMU_SEED"));
+  made.count = t_emulation && t_emulation->count_;
+  const auto outcome = made.outcome;
+  const auto missing = [&] {
+    std::string list;
+    for (size_t r = 0; r < made_.size(); ++r)
+      if (made_[r].empty()) list += str(list.empty() ? "" : ", ", r);
+    return list;
+  };
+  std::unique_lock lock(mutex_);
+  made_[static_cast<size_t>(rank)].push_back(std::move(made));
+  if (held_) return;
+  if (missing().empty()) run_first();
+  const bool in_time = ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return outcome->ended; });
+  FI_CHECK(in_time, comm::GroupError, "rank ", missing(), " has not launched ", loaded.kernel->name, " within ",
+           seconds, " s (FLASHINFER_COMM_TIMEOUT_S)");
+  if (!outcome->error.empty()) throw comm::GroupError(outcome->error);
+  if (t_emulation) t_emulation->launches_.push_back({loaded.kernel->name, launch, outcome->counts});
+}
+
+void EmulatedRanks::abandon(int rank, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  Made made;
+  made.reason = str("rank ", rank, " raised ", reason);
+  made_[static_cast<size_t>(rank)].push_back(std::move(made));
+  if (std::ranges::none_of(made_, [](const auto& m) { return m.empty(); })) run_first();
+}
+
+HeldLaunches::HeldLaunches(EmulatedRanks& ranks) : ranks_(ranks) {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.held_ = true;
+}
+HeldLaunches::~HeldLaunches() {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.held_ = false;
+  for (auto& made : ranks_.made_) made.clear();
+}
+void HeldLaunches::run() {
+  const std::lock_guard lock(ranks_.mutex_);
+  const size_t n = ranks_.made_[0].size();
+  for (const auto& made : ranks_.made_)
+    FI_CHECK(made.size() == n && n > 0, ValueError, "a rank has made ", made.size(), " launches, but rank 0 ", n);
+  std::shared_ptr<const emu::Counts> counts;
+  const std::string error = ranks_.run(n, counts);
+  for (auto& made : ranks_.made_) made.clear();
+  if (!error.empty()) throw RuntimeError(error);
 }
 
 }  // namespace flashinfer::jit

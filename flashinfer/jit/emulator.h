@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches on `emu`: their schedules and results.
 #pragma once
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,7 @@ struct Counts;
 namespace flashinfer::jit {
 
 struct CudaKernel;
+struct CudaLoaded;
 
 /// One launch on the emulator.
 struct EmulatedLaunch {
@@ -34,6 +38,7 @@ class Emulation {
   const std::vector<EmulatedLaunch>& launches() const { return launches_; }
 
  private:
+  friend class EmulatedRanks;
   friend void run_emulated(const CudaKernel&, const void*, size_t, const cuda::Launch&);
   uint64_t seed_;
   bool count_;
@@ -45,5 +50,53 @@ class Emulation {
 void (*load_emulated(const std::string& path, std::string& error))(const void*);
 /// RuntimeError with the emulator's findings, a line each.
 void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& launch);
+
+/// Ranks of a group in threads of this process, each of which is a GPU of its own on the emulator. Launches that wait
+/// for other ranks run at the same time: the ranks' n-th ones, when all ranks have made them.
+class EmulatedRanks {
+ public:
+  explicit EmulatedRanks(int ranks);
+  ~EmulatedRanks();
+  EmulatedRanks(const EmulatedRanks&) = delete;
+  EmulatedRanks& operator=(const EmulatedRanks&) = delete;
+
+  /// The allocation that begins at `begin` is memory of that rank's GPU: accesses of the others are counted.
+  void add_memory(int rank, const void* begin);
+  /// The launch of a rank; returns when all ranks' launches have ended. comm::GroupError with the emulator's findings,
+  /// on every rank; or a rank has abandoned its launch, or has not launched within `seconds`.
+  void launch(int rank, const CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch,
+              double seconds);
+  /// The rank will not make its next launch, which the others make or will make: they get an error with the reason.
+  void abandon(int rank, const std::string& reason);
+
+ private:
+  friend class HeldLaunches;
+  struct Outcome;
+  struct Made;  // a launch, or the reason why there is none
+  void run_first();
+  /// The first launches of each rank; the emulator's findings.
+  std::string run(size_t launches, std::shared_ptr<const emu::Counts>& counts);
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::vector<std::deque<Made>> made_;  // by rank
+  std::vector<std::pair<const void*, int>> memory_;
+  bool held_ = false;
+};
+
+/// While it lives, launches of EmulatedRanks are kept instead, as a stream keeps them; run() runs those of all ranks,
+/// each rank's one after another but not ordered with the others' except by what the kernels do. As a GPU does, which
+/// may begin a call while another one is still in the call before. For tests, one at a time.
+class HeldLaunches {
+ public:
+  explicit HeldLaunches(EmulatedRanks& ranks);
+  ~HeldLaunches();
+  HeldLaunches(const HeldLaunches&) = delete;
+  HeldLaunches& operator=(const HeldLaunches&) = delete;
+  /// With the schedule of rank 0's first launch. RuntimeError with the emulator's findings.
+  void run();
+
+ private:
+  EmulatedRanks& ranks_;
+};
 
 }  // namespace flashinfer::jit

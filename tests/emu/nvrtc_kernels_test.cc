@@ -83,6 +83,19 @@ const Kernel kKernels[] = {
      ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = "
      "128",
      "AttentionCudaParams", "attention_cores"},
+    {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .one_shot = 1, .aligned = 1, .ranks = 8, .threads = 256",
+     "AllReduceCudaParams", "all_reduce"},
+    {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .norm = 1, .quant = AllReduceQuant::kNvfp4, .one_shot = 1, "
+     ".aligned "
+     "= 1, .ranks = 8, .threads = 512",
+     "AllReduceCudaParams", "all_reduce"},
+    {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
+     ".dtype = DType::kBF16, .weight = DType::kF32, .norm = 1, .quant = AllReduceQuant::kGroupFp8, .aligned = 1, "
+     ".ranks "
+     "= 4, .threads = 512",
+     "AllReduceCudaParams", "all_reduce"},
     {"attention/kernels/cuda/attention", "AttentionMergeCudaConfig",
      ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
 };

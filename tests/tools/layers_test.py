@@ -40,7 +40,7 @@ def folder_of(header):
 
 def is_emulator(relative):
     """The emulator is a part of the library; only the wrappers that kernels include are kernel headers."""
-    return relative.parts[1:3] == ("kernels", "emu") and relative.name not in ("api.h", "hooks.h")
+    return relative.parts[1:3] == ("kernels", "emu") and relative.name not in ("api.h", "hooks.h", "system.h")
 
 
 def is_kernel(relative):

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/comm/context_parallel_ops.h"
 #include "flashinfer/ops/comm/kernels/params.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
@@ -100,7 +101,13 @@ float scale_of(const A& a) {
   if (!t) return static_cast<float>(a.scale_factor->number());
   FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, "scale_factor is ", to_string(*t),
            ", but must be a number or one float32");
-  return t->data_as<float>()[0];
+  return host_can_read(t->device()) ? t->data_as<float>()[0] : 1;
+}
+/// As a kernel for GPUs reads it.
+FactorSource scale_source(const A& a) {
+  const TensorView* t = a.scale_factor ? a.scale_factor->tensor() : nullptr;
+  if (t) return {.data = t->data(), .value = 1, .dtype = t->dtype()};
+  return {.value = a.scale_factor ? static_cast<float>(a.scale_factor->number()) : 1};
 }
 void check_scale_bytes(const A& a) {
   FI_CHECK(!a.layout_code || (*a.layout_code >= 0 && *a.layout_code <= 2), ValueError, "layout_code is ",
@@ -155,6 +162,9 @@ bool fits(const A& a, const AllReduceState& s) {
 void check_workspace(const A& a) {
   const AllReduceState& s = state_of(a);
   FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
+  const Device of = s.memory->gpu ? s.memory->gpu->memory->device() : kCpu;
+  FI_CHECK(a.input.device() == of, ValueError, "input is on ", to_string(a.input.device()),
+           ", but the workspace was made for ", to_string(of), " (device)");
   FI_CHECK(fits(a, s), ValueError, "Workspace validation failed: input is ", to_string(a.input), " (", a.input.nbytes(),
            " bytes), but the workspace was made for ", s.max_token_num, " tokens of ", s.hidden_dim, " ",
            name(s.dtype));
@@ -183,6 +193,9 @@ std::string describe(const flashinfer::comm::Signature& s) {
              n[4] ? ", one shot" : ", two shots", n[5] ? ", fp32_acc)" : ")");
 }
 
+bool gpu_one_shot(const A& a, const AllReduceState& s) {
+  return tokens(a) <= s.world_size || a.use_oneshot.value_or(gpu_wants_one_shot(a.input.nbytes(), s.world_size));
+}
 /// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on.
 bool wants_one_shot(const A& a, const AllReduceState& s) {
   if (!can_split(a.input, s)) return true;
@@ -262,6 +275,13 @@ op::Prepared prepare(const A& a) {
   return [fn = kernel.fn, sum = sum.fn, reduce = reduce.fn, &a] { launch_moe(fn, sum, reduce, a); };
 }
 
+op::Prepared prepare_cuda(const A& a) {
+  if (is_moe(a)) return op::Unsupported{str("pattern ", a.pattern, " has no kernel for GPUs yet")};
+  const AllReduceState& s = state_of(a);
+  return prepare_on_gpu({a.input, config_of(a), params_of(a), tokens(a), scale_source(a), gpu_one_shot(a, s)},
+                        s.memory->gpu);
+}
+
 void number_call(A& a) { a.call = number_of_call(a.workspace); }
 
 op::Cost cost(const A& a) {
@@ -311,7 +331,7 @@ constexpr op::Field fields[] = {
     op::attr<&A::moe_finalize_backend>("moe_finalize_backend", op::keyword_only),
     op::attr<&A::call>("call", op::internal),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>()};
 constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost, number_call>(
     "allreduce_fusion", "flashinfer.comm",
     "The sum of all ranks' inputs, and what follows it in a layer: residual, RMSNorm, quantisation (pattern).", fields,

@@ -19,6 +19,7 @@ struct AllReduceFusionWorkspaceInit {
   int64_t max_token_num = 1, hidden_dim = 1;  // the largest input, as [max_token_num, hidden_dim]
   DType dtype = DType::kF16;                  // f16|bf16|f32
   std::string backend = "shm";                // what carries the data: shared memory
+  std::string device = "cpu";                 // of the tensors of its calls: "cpu", or this rank's "cuda:N" or "emu"
 };
 /// Memory of a group's all-reduces. The constructor is collective: it returns when all ranks have called it with the
 /// same sizes. ValueError: sizes or dtypes that are not possible; RuntimeError: as comm::Group::connect.

@@ -47,10 +47,12 @@ std::string problem_of(const Init& a) {
   if (!op::floats.has(a.dtype)) return str("dtype is ", name(a.dtype), ", but must be float16, bfloat16 or float32");
   if (a.max_token_num > (int64_t{1} << 40) / a.hidden_dim)
     return str("max_token_num * hidden_dim is ", a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
+  if (!parse_device(a.device)) return str("device is '", a.device, "', but must be 'cpu', 'cuda:N' or 'emu'");
   return {};
 }
 std::string sizes_of(const Init& a) {
-  return str("max_token_num=", a.max_token_num, ", hidden_dim=", a.hidden_dim, ", dtype=", name(a.dtype));
+  return str("max_token_num=", a.max_token_num, ", hidden_dim=", a.hidden_dim, ", dtype=", name(a.dtype),
+             a.device == "cpu" ? "" : ", on a GPU");
 }
 
 /// A slot of a rank with one thread: with the input, the result and the other ranks' slots it stays in L2.
@@ -81,13 +83,19 @@ std::string random_id() {
 }
 void launch_init(const Init& a) {
   op::on_abandoned(all_reduce_state, [](const op::Object& o, const std::string& reason) {
-    if (const auto& memory = o.as<AllReduceState>().memory) memory->window->abandon(reason);
+    const auto& s = o.as<AllReduceState>();
+    if (!s.memory) return;
+    if (s.memory->window) s.memory->window->abandon(reason);
+    if (s.memory->gpu && s.memory->gpu->emulated) s.memory->gpu->emulated->abandon(static_cast<int>(s.rank), reason);
   });
   const auto group =
       flashinfer::comm::Group::connect(a.group, static_cast<int>(a.rank), static_cast<int>(a.world_size));
   const auto memory = std::make_shared<AllReduceMemory>();
   memory->slot = agree(*group, a);
-  memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot);
+  if (const Device device = *parse_device(a.device); device.type != DeviceType::kCPU)
+    memory->gpu = share_on_gpu(*group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype));
+  else
+    memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot);
   const std::string id = group->exchange("AllReduceFusionWorkspace", a.rank == 0 ? random_id() : "")[0];
   a.self->set(
       AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory, a.group, id});
@@ -108,6 +116,7 @@ constexpr op::Field init_fields[] = {
     op::attr<&Init::hidden_dim>("hidden_dim", op::required),
     op::attr<&Init::dtype>("dtype", op::required),
     op::attr<&Init::backend>("backend", op::choices("shm")),
+    op::attr<&Init::device>("device", op::doc("of the calls' tensors: 'cpu', or this rank's GPU")),
 };
 constexpr op::Field destroy_fields[] = {op::self<&Destroy::self>()};
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
@@ -130,12 +139,18 @@ const AllReduceState& all_reduce_state_of(const op::Object* workspace) {
            workspace ? str("a ", workspace->class_name) : "missing", ", but must be an AllReduceFusionWorkspace");
   const auto& s = workspace->as<AllReduceState>();
   FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
+  FI_CHECK(s.memory->window, NotImplementedError, "workspace was made for ", to_string(s.memory->gpu->memory->device()),
+           ", but this op has no kernel for GPUs yet");
   return s;
+}
+const std::shared_ptr<AllReduceGpu>& all_reduce_gpu_of(const op::Object* workspace) {
+  return workspace->as<AllReduceState>().memory->gpu;
 }
 int64_t number_of_call(const op::Object* workspace) {
   if (!op::observed() || !is_workspace(workspace)) return -1;
   const auto& s = workspace->as<AllReduceState>();
   if (!s.memory) return -1;
+  if (s.memory->gpu) return s.memory->gpu->calls;
   return s.world_size == 1 ? s.memory->calls_alone++ : static_cast<int64_t>(s.memory->window->phase());
 }
 }  // namespace ops::comm

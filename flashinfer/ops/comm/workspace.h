@@ -9,6 +9,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/object.h"
 #include "flashinfer/op/op.h"
+#include "flashinfer/ops/comm/gpu.h"
 
 namespace flashinfer::ops::comm {
 
@@ -16,8 +17,9 @@ namespace flashinfer::ops::comm {
 /// turn by the phases of the window, and two for sums.
 struct AllReduceMemory {
   static constexpr int kInputs = 4, kSums = 2;
-  std::shared_ptr<flashinfer::comm::Window> window;
-  int64_t slot;             // bytes, the same on all ranks
+  std::shared_ptr<flashinfer::comm::Window> window;  // null: `gpu`
+  std::shared_ptr<AllReduceGpu> gpu{};
+  int64_t slot = 0;         // bytes, the same on all ranks
   int64_t calls_alone = 0;  // of one rank, which publishes no phases
   /// Where an input of so many bytes lies in that phase. Small ones move through 64 KB of their slot: what a rank wrote
   /// long ago has left its L1, from where the others would read it at half the speed.
@@ -40,6 +42,8 @@ struct AllReduceState {
 
 /// The state of a call's `workspace`. TypeError: it is another object; RuntimeError: it has no memory.
 const AllReduceState& all_reduce_state_of(const op::Object* workspace);
+/// The workspace's part on GPUs; null when it was made for the CPU.
+const std::shared_ptr<AllReduceGpu>& all_reduce_gpu_of(const op::Object* workspace);
 /// What tells the calls with `workspace` apart, the same on all ranks, for a recording: the phase of its window. -1:
 /// nothing is recorded, or `workspace` has no memory.
 int64_t number_of_call(const op::Object* workspace);
