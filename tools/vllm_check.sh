@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tools/vllm_check.sh [check.py's options of compare]: the demo's model in vLLM on this CPU, with and without integrations/vllm, in
-# turns. Makes .venv-vllm (3 GB) the first time. Not a part of `make test`.
+# turns, and small models with latent attention. Makes .venv-vllm (3 GB) the first time. Not a part of `make test`.
 set -eu
 cd "$(dirname "$0")/.."
 python=.venv-vllm/bin/python
@@ -26,4 +26,6 @@ $python -m pip install -q --disable-pip-version-check --no-deps --no-build-isola
 rm -rf integrations/vllm/build integrations/vllm/*.egg-info
 model=$(tools/get_model.sh)
 [ -e models/SmolLM2-135M-bf16/config.json ] || $python integrations/vllm/check.py convert "$model" models/SmolLM2-135M-bf16
-PYTHONPATH=python exec $python integrations/vllm/check.py compare models/SmolLM2-135M-bf16 "$@"
+export PYTHONPATH=python
+$python integrations/vllm/check_mla.py
+exec $python integrations/vllm/check.py compare models/SmolLM2-135M-bf16 "$@"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM on CPUs with flashinfer-cpp. vLLM calls `register` in each of its processes (entry point vllm.general_plugins).
 
-FLASHINFER_VLLM=0 leaves vLLM as it is; FLASHINFER_VLLM=attention,norm,activation,rope names the parts that are replaced."""
+FLASHINFER_VLLM=0 leaves vLLM as it is; FLASHINFER_VLLM=attention,mla,norm,activation,rope names the parts that are replaced."""
 
 import os
 
-PARTS = ("attention", "norm", "activation", "rope")
+PARTS = ("attention", "mla", "norm", "activation", "rope")
+# vLLM's CPU platform takes these entries whatever is asked for, AMX_MLA where the CPU has AMX: the class behind an entry is replaced.
+_BACKENDS = {"attention": ("attention.FlashInferAttentionBackend", ("CPU_ATTN",)), "mla": ("mla.FlashInferMLABackend", ("CPU_MLA", "AMX_MLA"))}
 
 
 def parts():
@@ -29,11 +31,12 @@ def register():
     wanted = parts()
     if not wanted or not current_platform.is_cpu():
         return
-    if "attention" in wanted:
-        from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-        # vLLM's CPU platform always takes CPU_ATTN, whatever is asked for: this is that entry's class.
-        register_backend(AttentionBackendEnum.CPU_ATTN, "flashinfer_vllm.attention.FlashInferAttentionBackend")
+    for part in set(wanted) & set(_BACKENDS):
+        name, entries = _BACKENDS[part]
+        for entry in entries:
+            register_backend(AttentionBackendEnum[entry], f"flashinfer_vllm.{name}")
     from . import layers
 
-    layers.register([part for part in wanted if part != "attention"])
+    layers.register([part for part in wanted if part not in _BACKENDS])

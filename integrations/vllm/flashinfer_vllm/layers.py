@@ -49,8 +49,10 @@ class FlashInferRotaryEmbedding(RotaryEmbedding):
             return super().forward_cpu(positions, query, key)
         if getattr(self, "_f32_cache", None) is None or self._f32_cache.shape != self.cos_sin_cache.shape:
             self._f32_cache = self.cos_sin_cache.float()  # the op's table is f32
-        flashinfer.apply_rope_with_cos_sin_cache_inplace(positions, query, key, self.head_size, self._f32_cache, self.is_neox_style)
-        return query, key
+        n = positions.shape[0]
+        q, k = query.reshape(n, -1), key.reshape(n, -1)  # a copy where MLA passes a part of each head
+        flashinfer.apply_rope_with_cos_sin_cache_inplace(positions, q, k, self.head_size, self._f32_cache, self.is_neox_style)
+        return q.view(query.shape), k.view(key.shape)
 
 
 _LAYERS = {

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""integrations/vllm without vLLM: its back ends' steps over vLLM's blocks, by stand-ins for the few classes that they extend, against plain
+attention in double precision. tools/vllm_check.sh runs them inside vLLM."""
+import pathlib
+import sys
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "integrations/vllm"
+BLOCK, PAGES = 4, 40
+
+
+class Impl:
+    def __init__(self, num_heads, head_size, scale, num_kv_heads, alibi_slopes, sliding_window, kv_cache_dtype, logits_soft_cap=None, attn_type="decoder",
+                 kv_sharing_target_layer_name=None, sinks=None, **mla):
+        vars(self).update(mla, num_heads=num_heads, head_size=head_size, scale=scale, num_kv_heads=num_kv_heads, alibi_slopes=alibi_slopes, sinks=sinks,
+                          sliding_window=-1 if sliding_window is None else sliding_window, kv_cache_dtype=kv_cache_dtype, logits_soft_cap=logits_soft_cap or 0,
+                          attn_type=attn_type, kv_sharing_target_layer_name=kv_sharing_target_layer_name, is_fp8_kv_cache=kv_cache_dtype != "auto")
+
+
+class Builder:
+    """Prompts come behind requests with one new token, as vLLM orders them for MLA."""
+
+    def __init__(self, kv_cache_spec, layer_names, vllm_config, device):
+        self.kv_cache_spec, self.block_size = kv_cache_spec, kv_cache_spec.block_size
+
+    def build(self, common_prefix_len, m, fast_build=False):
+        rows = m.query_start_loc.diff()
+        n = int((rows == 1).sum())
+        prefill = types.SimpleNamespace(query_start_loc=m.query_start_loc[n:] - m.query_start_loc[n], block_table=m.block_table_tensor[n:])
+        return types.SimpleNamespace(num_decodes=n, num_prefills=len(rows) - n, prefill=prefill if n < len(rows) else None,
+                                     decode=types.SimpleNamespace(block_table=m.block_table_tensor[:n], seq_lens=m.seq_lens[:n]) if n else None)
+
+
+@pytest.fixture(scope="module")
+def plugin():
+    """The plugin's modules over the stand-ins."""
+    def stand_in(name, **members):
+        module = types.ModuleType(name)
+        vars(module).update(members, __path__=[])
+        while name not in sys.modules:  # and the packages around it
+            sys.modules[name] = module
+            name = name.rpartition(".")[0]
+            module = types.ModuleType(name)
+            module.__path__ = []
+            if not name:
+                break
+
+    before = set(sys.modules)
+    kinds = types.SimpleNamespace(DECODER="decoder", ENCODER="encoder", ENCODER_ONLY="encoder_only", ENCODER_DECODER="encoder_decoder")
+    stand_in("vllm.v1.attention.backend", AttentionType=kinds, MultipleOf=int)
+    stand_in("vllm.v1.attention.backends.cpu_attn", CPUAttentionBackend=type("Backend", (), {}), CPUAttentionBackendImpl=Impl, CPUAttentionMetadataBuilder=Builder)
+    stand_in("vllm.v1.attention.backends.mla.cpu_mla", CPUMLAImpl=Impl)
+    stand_in("vllm.model_executor.layers.attention.mla_attention", MLACommonBackend=type("Backend", (), {}), MLACommonMetadataBuilder=Builder)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from flashinfer_vllm import attention, mla
+
+        yield types.SimpleNamespace(attention=attention, mla=mla)
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in set(sys.modules) - before:
+            if name.startswith(("vllm", "flashinfer_vllm")):
+                del sys.modules[name]
+
+
+# (earlier tokens, new tokens): single tokens, a prompt from its beginning, parts of prompts
+STEPS = {"mixed": [(6, 1), (0, 1), (0, 9), (13, 5)], "prompts": [(0, 7), (0, 2)], "single": [(3, 1), (17, 1)]}
+
+
+def step(lengths):
+    """vLLM's metadata of a step, and each request's slots."""
+    total = torch.tensor([a + b for a, b in lengths], dtype=torch.int32)
+    pages = torch.randperm(PAGES, generator=torch.Generator().manual_seed(1)).int()
+    table = pages[: 8 * len(lengths)].view(len(lengths), 8)
+    starts = torch.tensor([0, *torch.tensor([b for _, b in lengths]).cumsum(0)], dtype=torch.int32)
+    slots = [(table[i, torch.arange(n) // BLOCK].long() * BLOCK + torch.arange(n) % BLOCK) for i, n in enumerate(total.tolist())]
+    common = types.SimpleNamespace(causal=True, query_start_loc=starts, seq_lens=total, block_table_tensor=table, num_actual_tokens=int(starts[-1]),
+                                   max_query_len=max(b for _, b in lengths))
+    return common, slots
+
+
+def attend(q, k, v, scale):
+    """q [n, H, D], k [m, H, D], v [m, H, V]: the last n of m tokens ask."""
+    x = torch.einsum("nhd,mhd->hnm", q.double(), k.double()) * scale
+    hidden = torch.arange(k.shape[0])[None] > torch.arange(q.shape[0])[:, None] + k.shape[0] - q.shape[0]
+    return torch.einsum("hnm,mhv->nhv", x.masked_fill(hidden, -torch.inf).softmax(-1), v.double())
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_latent_attention(plugin, monkeypatch, name):
+    monkeypatch.setattr(plugin.mla, "_EXPANDED_KEYS", 10)  # prompts in more than one group
+    heads, rank, nope, rope, value, scale = 2, 32, 16, 8, 16, 0.3
+    g = torch.Generator().manual_seed(0)
+    up = torch.randn(rank, heads * (nope + value), generator=g) * rank**-0.5
+    impl = plugin.mla.FlashInferMLAImpl(heads, rank + rope, scale, 1, None, None, "auto", kv_lora_rank=rank, qk_nope_head_dim=nope, qk_rope_head_dim=rope,
+                                        qk_head_dim=nope + rope, v_head_dim=value, kv_b_proj=lambda x: (x @ up, None))
+    builder = plugin.mla.FlashInferMLAMetadataBuilder(types.SimpleNamespace(block_size=BLOCK), [], None, None)
+    common, slots = step(STEPS[name])
+    cache = torch.full((PAGES, BLOCK, rank + rope), torch.nan)
+    latents = [torch.randn(len(s), rank + rope, generator=g) for s in slots]
+    q = torch.randn(common.num_actual_tokens, heads, nope + rope, generator=g)
+    for (earlier, _), s, rows in zip(STEPS[name], slots, latents):
+        cache.view(-1, rank + rope)[s[:earlier]] = rows[:earlier]
+    new = torch.cat([rows[a:] for (a, _), rows in zip(STEPS[name], latents)])
+    places = torch.cat([s[a:] for (a, _), s in zip(STEPS[name], slots)] + [torch.tensor([-1])])
+    padded = torch.cat([new, new[:1]])
+    impl.do_kv_cache_update(padded[:, :rank], padded[:, None, rank:], cache, places, "auto", None)
+
+    m = builder.build(0, common)
+    out = torch.empty(len(q), heads * value)
+    n = m.num_decodes
+    if m.prefill is not None:
+        impl.forward_mha(q[n:], new[n:, :rank], new[n:, None, rank:], cache, m, None, out[n:])
+    if n:
+        key_up, value_up = up.view(rank, heads, -1).split([nope, value], dim=-1)
+        absorbed = torch.einsum("bhd,rhd->bhr", q[:n, :, :nope], key_up)
+        latent, _ = impl.forward_mqa((absorbed, q[:n, :, nope:]), cache, m, None)
+        out[:n] = torch.einsum("bhr,rhv->bhv", latent, value_up).flatten(1)
+
+    for i, rows in enumerate(latents):
+        k, v = (rows[:, :rank].double() @ up.double()).view(-1, heads, nope + value).split([nope, value], dim=-1)
+        k = torch.cat([k, rows[:, None, rank:].double().expand(-1, heads, -1)], dim=-1)
+        mine = slice(int(common.query_start_loc[i]), int(common.query_start_loc[i + 1]))
+        torch.testing.assert_close(out[mine].view(-1, heads, value).double(), attend(q[mine], k, v, scale), rtol=1e-5, atol=1e-5)
+    written = torch.zeros(PAGES * BLOCK, dtype=torch.bool)
+    written[torch.cat(slots)] = True
+    assert torch.equal(~cache.view(-1, rank + rope).isnan().any(-1), written)  # padding wrote nothing
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_attention(plugin, name):
+    heads, kv_heads, dim, scale = 4, 2, 16, 0.25
+    g = torch.Generator().manual_seed(0)
+    impl = plugin.attention.FlashInferAttentionImpl(heads, dim, scale, kv_heads, None, None, "auto")
+    builder = plugin.attention.FlashInferAttentionMetadataBuilder(types.SimpleNamespace(block_size=BLOCK), [], None, None)
+    common, slots = step(STEPS[name])
+    cache = torch.full((PAGES, kv_heads, BLOCK, 2 * dim), torch.nan)
+    halves = cache.view(PAGES, kv_heads, 2 * BLOCK, dim).chunk(2, dim=2)
+    rows = [torch.randn(2, len(s), kv_heads, dim, generator=g) for s in slots]
+    q = torch.randn(common.num_actual_tokens, heads, dim, generator=g)
+    for (earlier, _), s, kv in zip(STEPS[name], slots, rows):
+        for half, x in zip(halves, kv):
+            half[s[:earlier] // BLOCK, :, s[:earlier] % BLOCK] = x[:earlier]
+    new = torch.cat([kv[:, a:] for (a, _), kv in zip(STEPS[name], rows)], dim=1)
+    out = torch.empty(len(q), heads * dim)
+    impl.forward(None, q, new[0], new[1], cache, builder.build(0, common), out)
+    for i, kv in enumerate(rows):
+        mine = slice(int(common.query_start_loc[i]), int(common.query_start_loc[i + 1]))
+        k, v = kv.repeat_interleave(heads // kv_heads, dim=2)
+        torch.testing.assert_close(out[mine].view(-1, heads, dim).double(), attend(q[mine], k, v, scale), rtol=1e-5, atol=1e-5)
