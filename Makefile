@@ -9,13 +9,14 @@
 # make dist   dist/flashinfer-cpp-VERSION.tar.gz: the sources of HEAD, which build without git and network
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
+# make nvrtc-versions   all GPU kernels with NVRTC 12.4, 12.6, 12.9, 13.0 and the newest, a spill fails; VERSIONS="12.4": these
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
 VERSION = $(shell cat version.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install packages dist wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions format format-check lint install packages dist wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -69,6 +70,12 @@ isa:
 	@failed=0; for isa in x86-64-v3 portable; do echo "== $$isa"; \
 	  FLASHINFER_WORKSPACE_BASE=$(abspath $(BUILD))/jit-cache FLASHINFER_CPU_ISA=$$isa FLASHINFER_EXTRA_CFLAGS=-O1 $(BUILD)/bin/flashinfer cases \
 	    >$(BUILD)/cases-$$isa.txt || failed=1; grep -v '^ok ' $(BUILD)/cases-$$isa.txt; done; exit $$failed
+
+nvrtc-versions:
+	@tools/setup.sh test
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target device_tests emu_tests
+	@tools/nvrtc_versions.py --build $(BUILD) $(VERSIONS)
 
 format:
 	@tools/setup.sh lint

@@ -8,6 +8,7 @@
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/op/check.h"
 #include "flashinfer/op/collective.h"
+#include "flashinfer/op/device_indices.h"
 #include "flashinfer/op/owned_block.h"
 
 namespace flashinfer::op {
@@ -78,6 +79,7 @@ Placement check_and_allocate(const Op& op, void* block, Results& results) {
   check(op, block, bindings);
   if (op.validate) op.validate(block);
   const Placement at = placement_of(op, block);
+  if (at.device.type != DeviceType::kCPU) check_device_indices(op, block, at.device);
   prepare_outputs(op, block, bindings, at.device, results);
   return at;
 }

@@ -166,6 +166,61 @@ TEST_F(Memory, IsFreeAfterItsUseOnAnotherStream) {
   EXPECT_TRUE(used);
 }
 
+/// The fake driver finds every use of a stream that is destroyed.
+TEST_F(Memory, OutlivesItsStream) {
+  auto owner = std::make_unique<cuda::Stream>(0);
+  Context context = Context::current();
+  context.stream = owner->get();
+  const ContextScope scope(context);
+  cuda::Stream other(0);
+  Tensor a = Tensor::zeros({100}, DType::kF32, {DeviceType::kCUDA, 0}),
+         b = Tensor::zeros({100}, DType::kF32, {DeviceType::kCUDA, 0});
+  cuda::used_on(a.data(), 0, other.get());
+  context.stream = other.get();
+  const ContextScope later(context);
+  Tensor c = Tensor::zeros({100}, DType::kF32, {DeviceType::kCUDA, 0});
+  cuda::used_on(c.data(), 0, owner->get());
+  bool done = false;
+  gpu().enqueue(owner->get(), "use", [&] { done = true; });
+  gpu().order.clear();
+  owner.reset();
+  EXPECT_EQ(gpu().order.back(), "stream 1: event");  // behind the use: what frees wait for
+  a = b = c = Tensor();
+  EXPECT_GT(gpu().allocated, 0u);  // in the order of a stream: nothing was waited for
+  cuda::synchronize_device(0);
+  EXPECT_EQ(gpu().allocated, 0u);
+  EXPECT_TRUE(done);
+}
+
+/// Copies that nobody waits for: the content at the time of the call, in the order of the stream.
+TEST_F(Memory, EnqueuedUploadsDoNotWait) {
+  cuda::Stream stream(0);
+  Context context = Context::current();
+  context.stream = stream.get();
+  const ContextScope scope(context);
+  const Tensor t = Tensor::zeros({300'000}, DType::kU8, {DeviceType::kCUDA, 0});
+  std::vector<uint8_t> seen;
+  for (uint8_t round = 1; round <= 40; ++round) {
+    std::vector<uint8_t> bytes(300'000, round);
+    cuda::enqueue_upload(t.data(), bytes.data(), bytes.size(), 0, stream.get());
+    gpu().enqueue(stream.get(), "look", [&] {
+      seen.push_back(static_cast<const uint8_t*>(fake::host(t.data()))[0]);
+      seen.push_back(static_cast<const uint8_t*>(fake::host(t.data()))[299'999]);
+    });
+    std::ranges::fill(bytes, uint8_t{99});
+  }
+  EXPECT_EQ(gpu().calls["cuEventSynchronize"] + gpu().calls["cuStreamSynchronize"], 0);
+  EXPECT_LE(gpu().calls["cuMemHostAlloc"], 64);
+  cuda::synchronize(0, stream.get());
+  ASSERT_EQ(seen.size(), 80u);
+  for (size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], i / 2 + 1);
+  gpu().begin_capture(stream.get());
+  const std::string e = error([&] { cuda::enqueue_upload(t.data(), seen.data(), 1, 0, stream.get()); });
+  EXPECT_NE(e.find("host memory cannot be copied to the device while the stream is being captured"), std::string::npos)
+      << e;
+  gpu().end_capture(stream.get());
+}
+
 TEST_F(Memory, StridesComeAlong) {
   std::vector<float> values(24);
   std::iota(values.begin(), values.end(), 0.0f);

@@ -58,8 +58,9 @@ struct Gpu {
   uint64_t (*last_graph)();           // the number of the capture that ended last
   void (*launch_graph)(uint64_t graph, Handle stream);  // enqueues what was captured, as cuGraphLaunch does
   int (*enqueue)(Handle stream, const char* what,
-                 std::function<void()> run);  // an operation of another library; a status
-  int (*pending)(Handle stream);              // operations not synchronized yet
+                 std::function<void()> run);           // an operation of another library; a status
+  int (*pending)(Handle stream);                       // operations not synchronized yet
+  size_t (*block)(uint64_t address, uint64_t* begin);  // the bytes of the allocation that holds it, and its begin; 0
 };
 
 }  // namespace fake

@@ -124,6 +124,12 @@ Gpu* fake_gpu() {
     for (const Operation& o : machine().graphs.at(machine().captures)) o.run();
   };
   g.enqueue = [](Handle h, const char* what, std::function<void()> run) { return enqueue(h, {what, std::move(run)}); };
+  g.block = [](uint64_t address, uint64_t* begin) {
+    const auto it = find_block(machine().blocks, host(address), 1);
+    if (it == machine().blocks.end()) return size_t{0};
+    *begin = reinterpret_cast<uint64_t>(it->first) ^ kDeviceBit;
+    return it->second.bytes;
+  };
   g.pending = [](Handle h) { return static_cast<int>(stream_of(h)->queue.size()); };
   return &g;
 }

@@ -72,6 +72,7 @@ int cuMemAlloc_v2(Address* p, size_t n) {
 int cuMemFree_v2(Address p) {
   ENTER();
   if (forbidden_by_capture()) return kCaptureUnsupported;
+  for (auto& [h, s] : machine().streams) drain(*s);  // it waits for the device
   free_now(p);
   return 0;
 }

@@ -62,7 +62,7 @@ inline Stream* stream_of(Handle h) {
   Machine& m = machine();
   auto it = m.streams.find(h);
   if (it == m.streams.end()) {
-    if (h != nullptr) return nullptr;
+    if (h != nullptr) return m.gpu.faults.push_back("a stream that is destroyed"), nullptr;
     it = m.streams.emplace(h, std::make_unique<Stream>()).first;
   }
   return it->second.get();

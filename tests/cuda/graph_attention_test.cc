@@ -64,6 +64,98 @@ TEST_F(GraphAttention, ASinglePrefillTakesItsWorkListBesideTheCapture) {
   expect_tiles(launched[0]);
 }
 
+/// plan() and run(), or plan() and a replay, step after step: the host never waits for the GPU.
+TEST_F(GraphAttention, ADecodeLoopWaitsForNothing) {
+  for (const bool graph : {false, true}) {
+    const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu),
+                 indices_buf = Tensor::zeros({90}, DType::kI32, kGpu), last_buf = Tensor::zeros({2}, DType::kI32, kGpu),
+                 workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({2, 8, 64}),
+                 cache = zeros({90, 2, 16, 2, 64}), out = zeros({2, 8, 64});
+    BatchDecodeInit init{.float_workspace_buffer = workspace, .use_cuda_graph = graph};
+    if (graph)
+      init.paged_kv_indptr_buffer = indptr_buf, init.paged_kv_indices_buffer = indices_buf,
+      init.paged_kv_last_page_len_buffer = last_buf;
+    BatchDecodeWithPagedKVCacheWrapper wrapper(init);
+    int32_t lengths = 0;
+    gpu().kernel = [&](const fake::Launched& l) {
+      if (l.bytes != sizeof(AttentionCudaParams)) return;
+      lengths =
+          static_cast<const int32_t*>(fake::host(reinterpret_cast<const AttentionCudaParams*>(l.params)->a.kv_len))[0];
+    };
+    const Tensor indptr = ints({0, 2, 5}), pages = ints({7, 8, 3, 4, 5});
+    const auto step = [&](int32_t last) {
+      const Tensor last_len = ints({last, 16});
+      wrapper.plan({.indptr = indptr,
+                    .indices = pages,
+                    .last_page_len = last_len,
+                    .num_qo_heads = 8,
+                    .num_kv_heads = 2,
+                    .head_dim = 64,
+                    .page_size = 16,
+                    .q_data_type = DType::kBF16});
+    };
+    const auto run = [&] {
+      BatchDecodeRun r{.q = q, .paged_kv_cache = op::PagedKv(cache.view())};
+      r.out = out.view();
+      wrapper.run(r);
+    };
+    step(1), run();  // compiled
+    cuda::synchronize(0, stream_->get());
+    if (graph) {
+      gpu().begin_capture(stream_->get());
+      run();
+      ASSERT_GT(gpu().end_capture(stream_->get()), 0);
+    }
+    const uint64_t captured = gpu().last_graph();
+    gpu().calls.clear();
+    for (int32_t i = 2; i <= 16; ++i) {
+      step(i);
+      if (graph)
+        gpu().launch_graph(captured, stream_->get());
+      else
+        run();
+      gpu().enqueue(stream_->get(), "look", [&, i] { EXPECT_EQ(lengths, 16 + i) << graph; });
+    }
+    EXPECT_EQ(waits() + gpu().calls["cuCtxSynchronize"] + gpu().calls["cuMemFree_v2"], 0) << graph;
+    cuda::synchronize(0, stream_->get());
+    EXPECT_TRUE(gpu().faults.empty());
+  }
+}
+
+/// Arrays that were sent on one stream, read on another.
+TEST_F(GraphAttention, AnotherStreamWaitsForThePlansArrays) {
+  const Tensor workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({1, 8, 64}),
+               cache = zeros({9, 2, 16, 2, 64}), out = zeros({1, 8, 64}), indptr = ints({0, 2}), pages = ints({7, 8}),
+               last_len = ints({5});
+  BatchDecodeWithPagedKVCacheWrapper wrapper({.float_workspace_buffer = workspace});
+  int32_t length = 0;
+  gpu().kernel = [&](const fake::Launched& l) {
+    if (l.bytes != sizeof(AttentionCudaParams)) return;
+    length =
+        static_cast<const int32_t*>(fake::host(reinterpret_cast<const AttentionCudaParams*>(l.params)->a.kv_len))[0];
+  };
+  wrapper.plan({.indptr = indptr,
+                .indices = pages,
+                .last_page_len = last_len,
+                .num_qo_heads = 8,
+                .num_kv_heads = 2,
+                .head_dim = 64,
+                .page_size = 16,
+                .q_data_type = DType::kBF16});
+  BatchDecodeRun r{.q = q, .paged_kv_cache = op::PagedKv(cache.view())};
+  r.out = out.view();
+  wrapper.run(r);
+  cuda::Stream other(0);
+  Context context = Context::current();
+  context.stream = other.get();
+  const ContextScope scope(context);
+  wrapper.run(r);
+  length = 0;
+  cuda::synchronize(0, other.get());
+  EXPECT_EQ(length, 21);
+  cuda::synchronize(0, stream_->get());
+}
+
 TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
   const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
                last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu),

@@ -66,10 +66,21 @@ const Row kRows[] = {
      "q=bf16:1x1x1x128 k=bf16:1x1x1x128 v=bf16:1x1x2x128 state=f32:1x2x128x128 A_log=f32:2 a=bf16:1x1x2 dt_bias=f32:2 "
      "b=bf16:1x1x2",
      16 * 44 - 48},
+    // Gates, convolution and step: two launches. The gates' sums are read by each warp of the step, the filter once a
+    // row of the batch.
+    {"gdn_fused", "gdn_fused_decode_step",
+     "hidden_states=bf16:1x64 w_ba=bf16:64x16 mixed_qkv=bf16:1x1280 conv_weight=bf16:1280x4 conv_bias=None "
+     "conv_state=bf16:2x1280x3^t A_log=f32:8 dt_bias=f32:8 scale=None ssm_state=f32:2x8x128x128 state_indices=i32:[1]",
+     7677},
     {"kda", "kda_recurrence",
      "q=bf16:2x1x128 k=bf16:2x1x128 v=bf16:2x2x128 g=bf16:2x2x128 beta=bf16:2x2 cu_seqlens=i32:[0,1,2] "
      "state=bf16:2x2x128x128",
      64 * 30 + 160 - 128},
+    // The same, frozen, with caches: states are read alone, corrections and inputs stored once.
+    {"kda_caches", "kda_recurrence",
+     "q=bf16:2x1x128 k=bf16:2x1x128 v=bf16:2x2x128 g=bf16:2x2x128 beta=bf16:2x2 cu_seqlens=i32:[0,1,2] "
+     "state=bf16:2x2x128x128 disable_state_update=True correction_cache=f32:2x2x1x128 kg_cache=bf16:2x2x1x256",
+     1952},
     {"selective_state_update", "selective_state_update",
      "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
      "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",

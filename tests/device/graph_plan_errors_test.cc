@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
+#include "flashinfer/ops/linear_attention/kda/kda.h"
 #include "graph_plan.h"
 
 namespace flashinfer::graph_plan_test {
@@ -54,6 +58,39 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
   expect_error(ErrorKind::kNotImplementedError,
                "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
                [&] { host.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+}
+
+/// FLASHINFER_CUDA_CHECK_INDICES=1 while it lives.
+struct CheckIndices {
+  CheckIndices() { ::setenv("FLASHINFER_CUDA_CHECK_INDICES", "1", 1), env::reload(); }
+  ~CheckIndices() { ::unsetenv("FLASHINFER_CUDA_CHECK_INDICES"), env::reload(); }
+};
+TEST(CheckIndices, APageOutsideThePoolIsNamed) {
+  const CheckIndices on;
+  const Buffers b;
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
+  const Table t({5, 40, 7});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+               q = normal({3, kHeads, kDim}, 2);
+  graph.plan(decode_plan(indptr, indices, last));
+  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  for (const int32_t page : {int32_t{kPages}, -1}) {
+    copy_bytes(b.indices.data_as<int32_t>() + 3, kEmulator, &page, kCpu, sizeof page);
+    expect_error(kValue,
+                 str("paged_kv_indices_buffer[3], page 2 of request 1, is ", page,
+                     ", but must be in [0, 100) (pages of the pool)"),
+                 [&] { graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+  }
+}
+TEST(CheckIndices, OpsCheckAsOnTheCpu) {
+  const auto zeros = [](const std::vector<int64_t>& shape) { return there(Tensor::zeros(shape, DType::kF32)); };
+  const Tensor k = zeros({2, 1, 16}), v = zeros({2, 1, 8}), beta = zeros({2, 1}), state = zeros({5, 1, 8, 16}),
+               starts = there(ints({0, 1, 2})), slots = there(ints({4, 5}));
+  const KdaRecurrence step{
+      .q = k, .k = k, .v = v, .g = k, .beta = beta, .cu_seqlens = starts, .state = state.view(), .read_indices = slots};
+  kda_recurrence(step);  // a slot that the pool does not have counts as none
+  const CheckIndices on;
+  expect_error(kValue, "read_indices[1] is 5, but state has 5 slots", [&] { kda_recurrence(step); });
 }
 
 TEST(GraphPlan, ADeviceNeedsTheBuffers) {

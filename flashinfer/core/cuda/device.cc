@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/cuda/memory.h"
 
 namespace flashinfer::cuda {
 namespace {
@@ -136,7 +137,10 @@ Stream::Stream(int index) : index_(index) {
   const Current current(index);
   check(api().cuStreamCreate(&handle_, kNonBlocking), "cuStreamCreate");
 }
-Stream::~Stream() { driver().api.cuStreamDestroy_v2(handle_); }
+Stream::~Stream() {
+  stream_ends(index_, handle_);
+  driver().api.cuStreamDestroy_v2(handle_);
+}
 
 Event::Event(int index, bool timing) : index_(index) {
   const Current current(index);

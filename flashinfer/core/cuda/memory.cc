@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
@@ -18,6 +19,9 @@ Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
 struct Block {
   std::map<Handle, std::unique_ptr<Event>> uses = {};  // after the last one on each other stream
+  std::vector<std::shared_ptr<Event>> past = {};       // after all work of streams that were destroyed
+  bool orphan = false;                                 // `stream` is one of those
+  int index;
   Handle stream;
   uint64_t capture;  // of `stream` at the allocation, for memory of a graph; else 0
   bool pooled;
@@ -67,7 +71,91 @@ uint64_t capture_of(const Api& a, Handle stream) {
   return a.cuStreamGetCaptureInfo_v2(stream, &state, &id, nullptr, nullptr, nullptr) == kOk && state != 0 ? id : 0;
 }
 
+/// The stream on which memory of destroyed streams is freed.
+Handle orphans(int index) {
+  static constinit std::mutex mutex;
+  static auto& table = *new std::map<std::pair<const Driver*, int>, std::unique_ptr<Stream>>;  // never destroyed
+  const std::lock_guard lock(mutex);
+  auto& s = table[{&driver(), index}];
+  if (!s) {
+    const BesideCapture beside;
+    s = std::make_unique<Stream>(index);
+  }
+  return s->get();
+}
+struct Listeners {
+  std::mutex mutex;
+  std::vector<void (*)(int, Handle)> list;
+};
+Listeners& listeners() {
+  static Listeners& l = *new Listeners;
+  return l;
+}
+
+/// Pinned memory of copies that nobody waits for, a slot for each: 16 MB a GPU at most. Slots are reused in order.
+constexpr size_t kSlot = size_t{256} << 10, kSlots = 64;
+struct Slot {
+  std::unique_ptr<Pinned> buffer;
+  std::unique_ptr<Event> copied;
+};
+struct Ring {
+  std::mutex mutex;  // held by one copy at a time
+  std::vector<Slot> slots;
+  size_t next = 0;  // the one whose copy was enqueued first
+};
+Ring& ring(int index) {
+  static constinit std::mutex mutex;
+  static auto& table = *new std::map<std::pair<const Driver*, int>, std::unique_ptr<Ring>>;
+  const std::lock_guard lock(mutex);
+  auto& r = table[{&driver(), index}];
+  if (!r) r = std::make_unique<Ring>();
+  return *r;
+}
+/// A slot whose copy is done; the caller's event comes behind those of all others.
+Slot& free_slot(Ring& r, int index) {
+  const size_t n = r.slots.size();
+  if (n == 0 || (n < kSlots && !r.slots[r.next].copied->done())) {
+    Slot fresh{std::make_unique<Pinned>(kSlot, index), std::make_unique<Event>(index)};
+    r.slots.insert(r.slots.begin() + static_cast<std::ptrdiff_t>(r.next), std::move(fresh));
+  } else if (n == kSlots) {
+    r.slots[r.next].copied->wait();
+  }
+  Slot& s = r.slots[r.next];
+  r.next = (r.next + 1) % r.slots.size();
+  return s;
+}
+
 }  // namespace
+
+void stream_ends(int index, Handle stream) noexcept try {
+  {
+    const Current current(index);
+    const BesideCapture beside;
+    const bool captured = capture_of(api(), stream) != 0;
+    std::shared_ptr<Event> last;
+    Blocks& b = blocks();
+    const std::lock_guard lock(b.mutex);
+    for (auto& [p, block] : b.list) {
+      const bool of_stream = block.stream == stream && !block.orphan;
+      if (block.index != index || block.from != &driver() || (!of_stream && !block.uses.contains(stream))) continue;
+      block.orphan = block.orphan || of_stream;
+      if (captured) continue;
+      if (!last) last = std::make_shared<Event>(index), last->record(stream);
+      block.past.push_back(last), block.uses.erase(stream);
+    }
+  }
+  std::vector<void (*)(int, Handle)> list;
+  {
+    const std::lock_guard lock(listeners().mutex);
+    list = listeners().list;
+  }
+  for (const auto f : list) f(index, stream);
+} catch (const std::exception&) {  // the context is gone, and the memory with it
+}
+void on_stream_end(void (*f)(int index, Handle stream)) {
+  const std::lock_guard lock(listeners().mutex);
+  listeners().list.push_back(f);
+}
 
 void* allocate(size_t bytes, int index, Handle stream) {
   const Current current(index);
@@ -85,7 +173,7 @@ void* allocate(size_t bytes, int index, Handle stream) {
   void* const result = reinterpret_cast<void*>(p);
   Blocks& b = blocks();
   const std::lock_guard lock(b.mutex);
-  b.list[result] = {{}, stream, pooled ? capture_of(a, stream) : 0, pooled, &driver()};
+  b.list[result] = {{}, {}, false, index, stream, pooled ? capture_of(a, stream) : 0, pooled, &driver()};
   return result;
 }
 
@@ -104,17 +192,19 @@ void release(void* p, int index) noexcept try {
   const Current current(index);
   const Api& a = api();
   // A stream that is being captured frees only what the capture allocated; other calls may end the capture.
+  if (block.pooled && block.orphan) block.stream = orphans(index);
   const uint64_t capture = block.pooled ? capture_of(a, block.stream) : 0;
-  bool ordered = block.uses.empty() || capture == 0;
+  bool ordered = (block.uses.empty() && block.past.empty()) || capture == 0;
   if (block.pooled && capture == 0) try {
       for (const auto& [stream, after] : block.uses) after->wait_on(block.stream);
+      for (const auto& after : block.past) after->wait_on(block.stream);
     } catch (const Error&) {
       ordered = false;
     }
   if (block.pooled && ordered && (capture == 0 || capture == block.capture) &&
       a.cuMemFreeAsync(address(p), block.stream) == kOk)
     return;
-  // Or its owner destroyed the stream. cuMemFree waits for the device, and without BesideCapture would end the capture.
+  // cuMemFree waits for the device, and without BesideCapture would end the capture.
   const BesideCapture beside;
   a.cuMemFree_v2(address(p));
 } catch (const std::exception&) {  // the context is gone, and the memory with it
@@ -176,6 +266,22 @@ void upload(void* to, const void* from, size_t bytes, int index, Handle stream) 
     s.ready[i % 2]->record(stream);
   }
   for (const auto& e : s.ready) e->wait();  // the next copy, perhaps on another stream, reuses the buffers
+}
+
+void enqueue_upload(void* to, const void* from, size_t bytes, int index, Handle stream) {
+  if (bytes == 0) return;
+  const Current current(index);
+  const Api& a = api();
+  reject_capture(index, stream, "host memory cannot be copied to the device");
+  Ring& r = ring(index);
+  const std::lock_guard lock(r.mutex);
+  for (size_t at = 0; at < bytes; at += kSlot) {
+    const size_t n = std::min(kSlot, bytes - at);
+    Slot& s = free_slot(r, index);
+    std::memcpy(s.buffer->data(), static_cast<const char*>(from) + at, n);
+    check(a.cuMemcpyHtoDAsync_v2(address(to) + at, s.buffer->data(), n, stream), "cuMemcpyHtoDAsync");
+    s.copied->record(stream);
+  }
 }
 
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream) {

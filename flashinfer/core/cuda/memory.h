@@ -17,6 +17,13 @@ void release(void* p, int index) noexcept;
 /// too. Nothing for the stream it was allocated on, and during a capture (a graph's memory must outlive the graph).
 void used_on(const void* p, int index, Handle stream);
 
+/// `stream` is about to be destroyed: what was allocated on it is freed in the order of another one from now on, after
+/// all work that `stream` has. ~Stream calls it; a program that gives a stream of its own to calls and destroys it
+/// while the library still has memory of it (tensors that calls returned, workspaces) calls it before. Never throws.
+void stream_ends(int index, Handle stream) noexcept;
+/// Calls f(index, stream) at each later stream_ends(), for memory that is kept by stream; once a function.
+void on_stream_end(void (*f)(int index, Handle stream));
+
 /// The driver's id of the allocation that `p` points into, never reused in a process; 0: no (longer an) allocation, or
 /// the driver does not tell (memory of a graph).
 uint64_t allocation_id(const void* p, int index);
@@ -26,6 +33,9 @@ uint64_t allocation_id(const void* p, int index);
 /// is being captured.
 void download(void* to, const void* from, size_t bytes, int index, Handle stream);
 void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
+/// As upload, without its wait for the stream: the content is there for what is enqueued on `stream` from now on, and
+/// on other streams after they waited for that. The host waits only when 16 MB of such copies are still to be made.
+void enqueue_upload(void* to, const void* from, size_t bytes, int index, Handle stream);
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream);     // device to device, asynchronous
 void fill(void* to, unsigned char value, size_t bytes, int index, Handle stream);  // asynchronous
 

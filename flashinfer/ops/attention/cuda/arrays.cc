@@ -57,7 +57,11 @@ class Packer {
   int64_t add(const std::vector<T>& v) {
     return v.empty() ? -1 : add(v.data(), v.size() * sizeof(T));
   }
-  Tensor send(Device device) const { return to_device(TensorView(std::span<const uint8_t>(bytes_)), device); }
+  Tensor send(Device device) const {
+    const Tensor t = Tensor::empty({static_cast<int64_t>(bytes_.size())}, DType::kU8, device);
+    send_in_order(t.data(), device, bytes_.data(), bytes_.size());
+    return t;
+  }
 
  private:
   std::vector<uint8_t> bytes_;
@@ -74,6 +78,9 @@ void send(const Plan& p, OnDevice& d) {
     d.parts[i].tiles_at = all.add(d.lists[i].tiles), d.parts[i].cuts_at = all.add(d.lists[i].cuts);
   d.memory = all.send(d.device);
   d.lists.clear();
+  if (d.device.type != DeviceType::kCUDA) return;
+  d.filled = std::make_unique<cuda::Event>(d.device.index);
+  d.filled->record(Context::current().stream);
 }
 
 std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
@@ -118,6 +125,14 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, boo
 
 void send_once(const Plan& p, OnDevice& d) {
   std::call_once(d.sent, [&] { send(p, d); });
+}
+void wait_until_sent(OnDevice& d, cuda::Handle stream) {
+  if (!d.filled || d.seen_filled.load(std::memory_order_acquire)) return;
+  if (cuda::capturing(d.device.index, stream))
+    d.filled->wait();
+  else if (!d.filled->done())
+    return d.filled->wait_on(stream);
+  d.seen_filled.store(true, std::memory_order_release);
 }
 
 }  // namespace flashinfer::attention

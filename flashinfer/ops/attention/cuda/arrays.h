@@ -2,10 +2,12 @@
 // Work lists and index arrays of plans on a device: made at the first run there, kept until the next plan().
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/run.h"
@@ -41,6 +43,8 @@ struct OnDevice {
   std::vector<cuda::AttentionWorkList> lists;  // of the parts, until they are sent
   std::once_flag sent;
   Tensor memory;
+  std::unique_ptr<cuda::Event> filled;  // cuda: behind the copy into `memory`
+  std::atomic<bool> seen_filled = false;
   int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1,
           prefix_len = -1, token_pos = -1, slopes = -1;
 
@@ -52,7 +56,10 @@ struct OnDevice {
 
 /// The arrays of a plan, new or kept; `cores`: for the kernel without tensor cores.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device);
-/// Sends them at the first call.
+/// Sends them at the first call, in the order of the current stream.
 void send_once(const Plan& p, OnDevice& d);
+/// What is enqueued on `stream` from now on finds them there. While it is captured, the host waits: a graph knows
+/// nothing of the stream that they were sent on, beside the capture.
+void wait_until_sent(OnDevice& d, cuda::Handle stream);
 
 }  // namespace flashinfer::attention

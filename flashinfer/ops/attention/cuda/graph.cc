@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
@@ -151,9 +152,9 @@ void send_rope(const Plan& p, GraphArrays& g) {
   if (table == g.rope_of) return;
   const int64_t begin = std::max(table->first, g.rope_first), end = std::min(table->end, g.rope_end),
                 width = p.head_dim_qk;
-  copy_bytes(g.rope.data_as<float>() + (begin - g.rope_first) * width, g.device,
-             table->values.data() + (begin - table->first) * width, kCpu,
-             static_cast<size_t>((end - begin) * width) * sizeof(float));
+  send_in_order(g.rope.data_as<float>() + (begin - g.rope_first) * width, g.device,
+                table->values.data() + (begin - table->first) * width,
+                static_cast<size_t>((end - begin) * width) * sizeof(float));
   g.rope_of = table;
 }
 
@@ -179,7 +180,7 @@ void send(const Plan& p, const GraphArrays& g) {
     image.put(part.tiles_at, w.tiles.data(), w.tiles.size() * sizeof(AttentionTile));
     image.put(part.cuts_at, w.cuts.data(), w.cuts.size() * sizeof(AttentionCudaMerge));
   }
-  copy_bytes(g.memory.data(), g.device, image.bytes().data(), kCpu, image.bytes().size());
+  send_in_order(g.memory.data(), g.device, image.bytes().data(), image.bytes().size());
 }
 
 /// For the recorder: a captured run reads the arrays of the last plan, not of the one it was captured with.
@@ -189,6 +190,13 @@ std::shared_ptr<const void> plan_now(const void* state) {
 }
 
 }  // namespace
+
+void send_in_order(void* to, Device device, const void* from, size_t bytes) {
+  if (device.type == DeviceType::kCUDA)
+    cuda::enqueue_upload(to, from, bytes, device.index, Context::current().stream);
+  else
+    copy_bytes(to, device, from, kCpu, bytes);
+}
 
 BesideGraph::BesideGraph(Device device) {
   if (device.type != DeviceType::kCUDA || !cuda::capturing(device.index, Context::current().stream)) return;

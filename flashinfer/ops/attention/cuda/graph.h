@@ -50,6 +50,10 @@ struct GraphArrays {
 /// what a captured run cannot follow: other heads, types, scales, masks than the first plan's, more rows or keys.
 void plan_graph(Plan& p);
 
+/// Copies host memory to `device`, in the order of the current stream; the host waits for none of its work, and may
+/// reuse the memory at once.
+void send_in_order(void* to, Device device, const void* from, size_t bytes);
+
 /// While the current stream is captured, copies to the device go over a stream beside it, until the end of the scope;
 /// what the graph is to read is kept for good. Without a capture it does nothing.
 class BesideGraph {

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
+#include "flashinfer/op/device_indices.h"
 #include "flashinfer/ops/attention/cuda/arrays.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
@@ -170,8 +172,18 @@ void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const 
     if (part.cuts) launch(*merges[i], all, cuda::attention_merge_launch(merge_config, a, part.cuts, true));
   }
 }
+/// Page ids in the caller's buffer, which the caller may have written after plan() checked them.
+void check_pages(const Plan& p, const GraphArrays& g, int64_t pages) {
+  if (!g.pages_of_caller || !op::checks_device_indices(g.device)) return;
+  const Tensor host = to_device(p.buffers.kv_indices, kCpu);
+  const int32_t *ids = host.data_as<int32_t>(), *indptr = p.kv_indptr.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b)
+    for (int32_t i = indptr[b]; i < indptr[b + 1]; ++i)
+      FI_CHECK(ids[i] >= 0 && ids[i] < pages, ValueError, "paged_kv_indices_buffer[", i, "], page ", i - indptr[b],
+               " of request ", b, ", is ", ids[i], ", but must be in [0, ", pages, ") (pages of the pool)");
+}
 void CudaRun::run_on(const GraphArrays& g) const {
-  if (plan->paged) g.pages = pages;
+  if (plan->paged) g.pages = pages, check_pages(*plan, g, pages);
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   AttentionParams& a = all.base.a;
   a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
@@ -184,9 +196,11 @@ void CudaRun::run_on(OnDevice& d) const {
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   AttentionParams& a = all.base.a;
   Tensor rope;
+  cuda::Handle const stream = Context::current().stream;
   {
     const BesideGraph beside(d.device);
     send_once(*plan, d);
+    wait_until_sent(d, stream);
     beside.keep(arrays);
     if (rotates(*plan)) {
       const auto table = rope_table_of(*plan);
@@ -200,8 +214,8 @@ void CudaRun::run_on(OnDevice& d) const {
             [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
   if (d.device.type != DeviceType::kCUDA) return;
   // They were allocated on the stream of the first run.
-  cuda::used_on(d.memory.data(), d.device.index, Context::current().stream);
-  if (rope.defined()) cuda::used_on(rope.owner().get(), d.device.index, Context::current().stream);
+  cuda::used_on(d.memory.data(), d.device.index, stream);
+  if (rope.defined()) cuda::used_on(rope.owner().get(), d.device.index, stream);
 }
 void CudaRun::operator()() const { return plan->graph ? run_on(*plan->graph) : run_on(*arrays); }
 

@@ -31,7 +31,7 @@ void copy_to_buffer(const char* what, const TensorView& from, const TensorView& 
   }
   const Tensor image = Tensor::empty({from.numel()}, to.dtype());
   for (int64_t i = 0; i < from.numel(); ++i) put(image.view(), i, op::index_at(from, i));
-  copy_bytes(to.data(), to.device(), image.data(), kCpu, static_cast<size_t>(image.nbytes()));
+  send_in_order(to.data(), to.device(), image.data(), static_cast<size_t>(image.nbytes()));
 }
 
 void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> arguments) {

@@ -13,6 +13,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/op/call.h"
@@ -225,16 +226,28 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
   return {};
 }
 
+constinit ForkMutex workspaces_mutex(ForkLayer::kOps, kWorkspacesPlace);
+auto& workspaces() {
+  static auto& all = *new std::map<std::tuple<const void*, int, Handle>, Tensor>;
+  return all;
+}
+void drop_workspace(int index, Handle stream) {
+  Tensor gone;  // released without the lock
+  const std::lock_guard lock(workspaces_mutex);
+  if (const auto it = workspaces().find({&cuda::driver(), index, stream}); it != workspaces().end())
+    gone = std::move(it->second), workspaces().erase(it);
+}
+
 /// Memory that a stream's products share; those of one stream run one after another. Under capture it becomes the
 /// graph's own.
 Tensor workspace_of(Device device, size_t bytes) {
   if (bytes == 0) return {};
   Handle const stream = Context::current().stream;
   if (cuda::capturing(device.index, stream)) return Tensor::empty({static_cast<int64_t>(bytes)}, DType::kU8, device);
-  static constinit ForkMutex mutex(ForkLayer::kOps, kWorkspacesPlace);
-  static auto& all = *new std::map<std::tuple<const void*, int, Handle>, Tensor>;
-  const std::lock_guard lock(mutex);
-  Tensor& t = all[{&cuda::driver(), device.index, stream}];
+  static std::once_flag once;  // a later stream may have the handle of one that is gone, and must not take its memory
+  std::call_once(once, [] { cuda::on_stream_end(drop_workspace); });
+  const std::lock_guard lock(workspaces_mutex);
+  Tensor& t = workspaces()[{&cuda::driver(), device.index, stream}];
   if (!t.defined()) t = Tensor::empty({static_cast<int64_t>(kWorkspace)}, DType::kU8, device);
   return t;
 }

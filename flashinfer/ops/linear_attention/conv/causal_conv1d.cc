@@ -175,6 +175,11 @@ constexpr const char* kModule = "flashinfer.mamba";
 }  // namespace
 
 namespace ops::linear_attention {
+ConvCudaParams conv_update_cuda_params(const CausalConv1dUpdate& a) {
+  ConvForm f = conv_form(a, false);
+  return conv_cuda_params(f, params_of(f), a);
+}
+
 constinit const op::Op causal_conv1d_fn_op = op::define<Fn, validate<Fn>, cost<Fn>>(
     "causal_conv1d_fn", kModule,
     "activation(bias + sum over k of weight[:, k] * x[:, t - width + 1 + k]) for each channel, sequences with states.",

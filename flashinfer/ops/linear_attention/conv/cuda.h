@@ -29,6 +29,9 @@ inline ConvCudaParams conv_cuda_params(const ConvForm& f, const ConvParams& call
   p.x_row = f.x.stride(0), p.out_row = f.out.stride(0), p.tokens = f.x.size(2);
   p.slot_count = f.state.defined() ? f.state.size(0) : 0;
   p.width = static_cast<int32_t>(f.width), p.weight_type = f.weight.dtype(), p.silu = f.silu;
+  const uint64_t channels =
+      reinterpret_cast<uintptr_t>(f.weight.data()) | static_cast<uint64_t>(f.weight.stride(0) * f.weight.item_size());
+  p.wide = f.width == 4 && f.weight.stride(1) == 1 && channels % static_cast<uint64_t>(4 * f.weight.item_size()) == 0;
   return p;
 }
 inline ConvCudaParams conv_cuda_params(const ConvForm& f, const ConvParams& call, const CausalConv1dFn& a) {
@@ -44,6 +47,8 @@ inline ConvCudaParams conv_cuda_params(const ConvForm& f, const ConvParams& call
   p.positions = conv_indices(a.cache_seqlens ? a.cache_seqlens : a.num_accepted_tokens);
   return p;
 }
+/// The whole call's; reads no indices.
+ConvCudaParams conv_update_cuda_params(const CausalConv1dUpdate& a);
 /// Whether two sequences meet at a slot; reads index arrays.
 inline bool conv_shares_slots(const std::vector<ConvRow>& rows) {
   std::vector<int64_t> slots;

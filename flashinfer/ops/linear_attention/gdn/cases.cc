@@ -43,6 +43,8 @@ constexpr op::Case kCommit[] = {
 };
 constexpr op::Case kFused[] = {
     {"pool", "hidden_states=bf16:3x96 w_ba=bf16:96x8:normal(0,0.1) mixed_qkv=bf16:3x768 conv_weight=bf16:768x4 conv_bias=bf16:768 conv_state=bf16:4x768x3 A_log=f32:4 dt_bias=f32:4 scale=None ssm_state=f32:4x4x64x128 state_indices=i32:[3,-2,0]", "cpu", op::kAot},
+    {"several_groups", "hidden_states=bf16:6x300 w_ba=bf16:300x24:normal(0,0.05) mixed_qkv=bf16:6x1280 conv_weight=bf16:1280x2 conv_bias=None conv_state=bf16:7x1280x1 A_log=f32:12 dt_bias=f32:12 scale=None ssm_state=f32:7x12x64x64 state_indices=i32:[3,6,0,-1,1,2]"},
+    {"no_rows", "hidden_states=bf16:0x96 w_ba=bf16:96x8 mixed_qkv=bf16:0x768 conv_weight=bf16:768x4 conv_bias=None conv_state=bf16:4x768x3 A_log=f32:4 dt_bias=f32:4 scale=None ssm_state=f32:4x4x64x128 state_indices=i32:[]"},
     {"channels_last", "hidden_states=bf16:2x33 w_ba=bf16:33x4:normal(0,0.1) mixed_qkv=bf16:2x72 conv_weight=bf16:72x4 conv_bias=None conv_state=bf16:3x72x3^t A_log=f32:2 dt_bias=bf16:2 scale=0.0 ssm_state=f32:3x2x20x16 state_indices=i32:[1,2] use_qk_l2norm=False", "cpu", 0, 0.02, 0.02},
 };
 }  // namespace

@@ -8,8 +8,8 @@
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
-#include "flashinfer/ops/linear_attention/kernels/gdn/decode_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 
 namespace flashinfer {
@@ -22,8 +22,6 @@ using Pretranspose = GatedDeltaRuleDecodePretranspose;
 using Mtp = GatedDeltaRuleMtp;
 inline constexpr jit::Kernel kGdnDecode{"flashinfer/ops/linear_attention/kernels/gdn/decode.h",
                                         "flashinfer::cpu::gdn_decode", "flashinfer::GdnDecodeParams"};
-inline constexpr jit::Kernel kGdnDecodeCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_decode.cuh",
-                                            "flashinfer::cu::gdn_decode", "flashinfer::GdnDecodeParams"};
 inline constexpr jit::Kernel kGdnColumnsCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_columns.cuh",
                                              "flashinfer::cu::gdn_columns", "flashinfer::GdnDecodeParams"};
 constexpr DTypeSet kStates = DTypeSet(DType::kF32) | DType::kBF16;
@@ -114,12 +112,10 @@ op::Prepared prepare_cpu(const B& a) {
 template <class B>
 op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   const DecodeCall c = call_of(a);
-  GdnDecodeParams p = params_of(c);
-  if (std::string why = la::delta_unsupported(p.width); !why.empty()) return op::Unsupported{std::move(why)};
+  if (std::string why = la::delta_unsupported(c.width()); !why.empty()) return op::Unsupported{std::move(why)};
   if (call.device.type == DeviceType::kEmu && la::rows_share_slots(c))
     return op::Unsupported{"rows of the batch share a slot that one of them writes: on a GPU they have no order"};
-  p.slots = c.state.size(0), p.after_slot_count = c.after.defined() ? c.after.size(0) : 0;
-  p.wide = la::rows_aligned(c.q) && la::rows_aligned(c.k);
+  const GdnDecodeParams p = la::decode_cuda_params(c);
   const bool aligned = la::rows_aligned(c.state) && (!c.after.defined() || la::rows_aligned(c.after)) &&
                        (!c.v_innermost || p.rows % 4 == 0);
   const DeltaCudaConfig config = la::delta_config(c.state.dtype(), p.width, aligned);
@@ -127,7 +123,7 @@ op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   if (std::string why = la::grid_unsupported(pairs, p.rows, tile); !why.empty()) return op::Unsupported{std::move(why)};
   const cuda::Launch launch = la::delta_launch(pairs, p.rows, tile, config.threads);
   if (c.v_innermost) return ops::prepare_cuda<kGdnColumnsCuda>(config, p, call.device, launch);
-  return ops::prepare_cuda<kGdnDecodeCuda>(config, p, call.device, launch);
+  return ops::prepare_cuda<la::kGdnDecodeCuda>(config, p, call.device, launch);
 }
 template <class B>
 void reference(const B& a) {
@@ -212,6 +208,13 @@ constexpr const char* kModule = "flashinfer.gdn_decode";
 }  // namespace
 
 namespace ops::linear_attention {
+
+GdnDecodeParams decode_cuda_params(const DecodeCall& c) {
+  GdnDecodeParams p = params_of(c);
+  p.slots = c.state.size(0), p.after_slot_count = c.after.defined() ? c.after.size(0) : 0;
+  p.wide = rows_aligned(c.q) && rows_aligned(c.k);
+  return p;
+}
 
 extern const op::Op gdn_decode_op, gdn_decode_pretranspose_op, gdn_mtp_op;
 constinit const op::Op gdn_decode_op = op::define<Decode, la::check, cost<Decode>>(

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product for the gates, then the ops causal_conv1d_update and gated_delta_rule_decode_pretranspose.
+// A product for the gates, then the ops causal_conv1d_update and gated_delta_rule_decode_pretranspose; on a GPU the
+// first two in one launch.
 #include "flashinfer/ops/linear_attention/gdn/fused.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/conv/cuda.h"
 #include "flashinfer/ops/linear_attention/conv/ref.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
-#include "flashinfer/ops/linear_attention/kernels/gdn/gates_params.h"
+#include "flashinfer/ops/linear_attention/kernels/gdn/front_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 #include "flashinfer/ops/linear_attention/parts.h"
 
@@ -17,22 +25,30 @@ using Step = GdnFusedDecodeStep;
 inline constexpr jit::Kernel kGdnGates{"flashinfer/ops/linear_attention/kernels/gdn/gates.h",
                                        "flashinfer::cpu::gdn_gates", "flashinfer::GdnGatesParams"};
 
+inline constexpr jit::Kernel kGdnFrontCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_front.cuh",
+                                           "flashinfer::cu::gdn_front", "flashinfer::GdnFrontParams"};
+
 /// What the steps pass on, and their argument blocks.
 struct Parts {
-  Tensor gates, qkv, slots;  // [B, 2 HV], [B, channels], [B] int32 with -1 for every negative index
+  Tensor gates, qkv;  // [B, 2 HV], [B, channels]
+  Tensor slots;       // [B] int32 with -1 for every negative index; on a GPU undefined: kernels read state_indices
   CausalConv1dUpdate conv;
   GatedDeltaRuleDecodePretranspose rule;
 
-  explicit Parts(const Step& a) {
+  explicit Parts(const Step& a, Device device = kCpu) {
     const int64_t rows = a.mixed_qkv.size(0), channels = a.mixed_qkv.size(1), hv = a.ssm_state.size(1);
     const int64_t v = a.ssm_state.size(2), k = a.ssm_state.size(3), h = (channels - hv * v) / (2 * k);
-    gates = Tensor::empty({rows, 2 * hv}, DType::kBF16);
-    qkv = Tensor::empty({rows, channels}, DType::kBF16);
-    slots = Tensor::empty({rows}, DType::kI32);
-    for (int64_t i = 0; i < rows; ++i)
-      slots.data_as<int32_t>()[i] = static_cast<int32_t>(std::max<int64_t>(op::index_at(a.state_indices, i), -1));
+    gates = Tensor::empty({rows, 2 * hv}, DType::kBF16, device);
+    qkv = Tensor::empty({rows, channels}, DType::kBF16, device);
+    TensorView indices = a.state_indices;
+    if (device == kCpu) {
+      slots = Tensor::empty({rows}, DType::kI32);
+      for (int64_t i = 0; i < rows; ++i)
+        slots.data_as<int32_t>()[i] = static_cast<int32_t>(std::max<int64_t>(op::index_at(a.state_indices, i), -1));
+      indices = slots;
+    }
     conv.x = a.mixed_qkv, conv.conv_state = a.conv_state, conv.weight = a.conv_weight, conv.bias = a.conv_bias;
-    conv.activation = "silu", conv.conv_state_indices = slots, conv.out = qkv;
+    conv.activation = "silu", conv.conv_state_indices = indices, conv.out = qkv;
     const auto part = [&](const Tensor& t, int64_t first, std::initializer_list<int64_t> shape,
                           std::initializer_list<int64_t> strides) {
       return TensorView(t.data_as<bf16_t>() + first, DType::kBF16, std::span(shape.begin(), shape.size()),
@@ -45,10 +61,15 @@ struct Parts {
     rule.a = part(gates, hv, {rows, 1, hv}, {2 * hv, 2 * hv, 1});
     rule.A_log = a.A_log, rule.dt_bias = a.dt_bias, rule.use_qk_l2norm = a.use_qk_l2norm;
     if (a.scale && *a.scale != 0) rule.scale = a.scale;
-    rule.initial_state = a.ssm_state, rule.initial_state_indices = slots, rule.output = a.out;
+    rule.initial_state = a.ssm_state, rule.initial_state_indices = indices, rule.output = a.out;
   }
 };
 
+GdnGatesParams gates_params(const Step& a, const Tensor& gates) {
+  const TensorView &x = a.hidden_states, &w = a.w_ba;
+  return {x.data(),    w.data(),    gates.data(),          x.size(0), w.size(1), x.size(1),
+          x.stride(0), w.stride(0), gates.view().stride(0)};
+}
 op::Prepared prepare_cpu(const Step& a) {
   using namespace ops::linear_attention;
   {
@@ -59,13 +80,46 @@ op::Prepared prepare_cpu(const Step& a) {
   }
   return ops::with_kernel<kGdnGates>(GdnGatesConfig{DType::kBF16}, [&a](jit::CpuFn fn) {
     Parts parts(a);
-    const TensorView &x = a.hidden_states, &w = a.w_ba;
-    const GdnGatesParams p{x.data(),    w.data(),    parts.gates.data(),          x.size(0), w.size(1), x.size(1),
-                           x.stride(0), w.stride(0), parts.gates.view().stride(0)};
+    const GdnGatesParams p = gates_params(a, parts.gates);
     ops::run_rows(fn, p, p.rows * ceil_div(p.columns, kGdnGateColumns), 1);
     op::detail::run_unobserved(causal_conv1d_update_op, &parts.conv);
     op::detail::run_unobserved(gdn_decode_pretranspose_op, &parts.rule);
   });
+}
+bool rows_share_slots(const TensorView& indices) {
+  std::vector<int64_t> slots;
+  for (int64_t i = 0; i < indices.size(0); ++i)
+    if (const int64_t slot = op::index_at(indices, i); slot >= 0) slots.push_back(slot);
+  std::ranges::sort(slots);
+  return std::ranges::adjacent_find(slots) != slots.end();
+}
+/// Indices are read by the kernels alone. Rows that share a slot have no order on a GPU.
+op::Prepared prepare_cuda(const Step& a, const op::Call& call) {
+  namespace la = ops::linear_attention;
+  const int64_t batch = a.mixed_qkv.size(0), hv = a.ssm_state.size(1), v = a.ssm_state.size(2), k = a.ssm_state.size(3);
+  if (std::string why = la::delta_unsupported(k); !why.empty()) return op::Unsupported{std::move(why)};
+  if (call.device.type == DeviceType::kEmu && rows_share_slots(a.state_indices))
+    return op::Unsupported{"rows of the batch share a slot: on a GPU they have no order"};
+  const ConvCudaConfig front{DType::kBF16, true, 256};
+  const DeltaCudaConfig step = la::delta_config(DType::kF32, k, la::rows_aligned(a.ssm_state));
+  const int64_t gate_blocks = ceil_div(batch, kGdnFrontRows) * ceil_div(2 * hv, kGdnFrontColumns),
+                front_blocks = gate_blocks + batch * ceil_div(a.mixed_qkv.size(1), int64_t{front.threads});
+  for (std::string why :
+       {la::grid_unsupported(front_blocks, 1, 1), la::grid_unsupported(batch * hv, v, step.block_rows())})
+    if (!why.empty()) return op::Unsupported{std::move(why)};
+  const jit::CudaLoaded& then = jit::cuda_kernel<la::kGdnDecodeCuda>(step, call.device);
+  if (!then.why_not.empty()) return op::Unsupported{then.why_not};
+  const cuda::Launch last = la::delta_launch(batch * hv, v, step.block_rows(), step.threads);
+  cuda::Launch first = la::delta_launch(batch ? front_blocks : 0, 1, 1, front.threads);
+  first.shared_bytes = static_cast<unsigned>(gdn_front_shared(front.threads));
+  return ops::with_cuda_kernel<kGdnFrontCuda>(
+      front, call.device, [&a, device = call.device, gate_blocks, first, last, &then](const jit::CudaLoaded& kernel) {
+        const Parts parts(a, device);
+        const GdnFrontParams p{gates_params(a, parts.gates), la::conv_update_cuda_params(parts.conv), gate_blocks,
+                               la::rows_aligned(a.w_ba)};
+        ops::launch_unless_empty(kernel, p, first);
+        ops::launch_unless_empty(then, la::decode_cuda_params(la::call_of(parts.rule)), last);
+      });
 }
 void reference(const Step& a) {
   const Parts parts(a);
@@ -118,7 +172,7 @@ constexpr op::Field fields[] = {
     op::attr<&Step::use_qk_l2norm>("use_qk_l2norm"),
     op::out<&Step::out>("out", nullptr, DType::kBF16, op::shape<out_shape>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::linear_attention {

@@ -17,6 +17,8 @@ constexpr op::Case kKda[] = {
      "disable_state_update=True"},
     {"caches", FI_KDA("bf16", "23", "128", "128") "cu_seqlens=i32:[0,3,19,23] state=bf16:3x4x128x128 read_indices=i32:[2,0,-1] "
      "disable_state_update=True correction_cache=f32:3x4x17x128 kg_cache=bf16:3x4x17x256"},
+    {"caches_any_width", FI_KDA("f32", "5", "19", "7") "cu_seqlens=i32:[0,2,2,4] state=f32:4x4x7x19 read_indices=i32:[3,0,1] "
+     "disable_state_update=True correction_cache=f32:4x4x2x7 kg_cache=f32:4x4x2x38"},
     {"source", FI_KDA("f32", "2", "19", "7") "cu_seqlens=i32:[0,1,2] state=f32:3x4x7x19 source=f32:2x4x7x19 read_indices=i32:[1,1] write_indices=i32:[2,0] "
      "use_qk_l2norm=False scale=0.1"},
     {"prefill", FI_KDA("f32", "75", "64", "16") "cu_seqlens=i32:[0,0,41,70] state=f32:3x4x16x64"},

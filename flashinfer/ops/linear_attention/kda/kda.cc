@@ -175,7 +175,6 @@ GdnIndices indices_of(const std::optional<TensorView>& t) {
 op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
   namespace la = ops::linear_attention;
   if (std::string why = la::delta_unsupported(a.q.size(2)); !why.empty()) return op::Unsupported{std::move(why)};
-  if (a.kg_cache) return op::Unsupported{"correction_cache and kg_cache have no GPU kernel"};
   if (call.device.type == DeviceType::kEmu && work_of(a).in_order)
     return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
   KdaCudaParams p{params_of(a)};
@@ -185,6 +184,11 @@ op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
   p.write = indices_of(a.write_indices), p.after = indices_of(a.after_indices);
   const auto slots = [](const std::optional<TensorView>& t) { return t ? t->size(0) : 0; };
   p.in_slots = slots(source_of(a)), p.state_slots = slots(a.state), p.after_slots = slots(after_of(a));
+  if (a.kg_cache) {
+    p.cache_slots = std::min(a.kg_cache->size(0), a.correction_cache->size(0));
+    p.cache_tokens = std::min(a.kg_cache->size(2), a.correction_cache->size(2));
+    p.wide_cache = la::rows_aligned(*a.kg_cache) && p.call.width * a.kg_cache->item_size() % 16 == 0;
+  }
   bool aligned = true;
   for (const auto* t : {&a.state, &a.source, &a.after_states}) aligned = aligned && (!*t || la::rows_aligned(**t));
   const DeltaCudaConfig config =
@@ -198,8 +202,12 @@ op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
 op::Cost cost(const Kda& a) {
   const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
   const double states = a.state ? static_cast<double>(sequences_of(a) * a.state->item_size()) * heads * cells : 0;
-  return {.bytes = 2 * states + static_cast<double>(2 * a.q.nbytes() + 2 * a.v.nbytes() + a.g.nbytes()),
-          .flops = 7 * static_cast<double>(a.q.size(0)) * heads * cells};
+  const auto tokens = static_cast<double>(a.q.size(0));
+  const double caches =
+      a.kg_cache ? tokens * heads * static_cast<double>(4 * a.v.size(2) + 2 * a.q.size(2) * a.q.item_size()) : 0;
+  return {.bytes = (a.disable_state_update ? 1 : 2) * states + caches +
+                   static_cast<double>(2 * a.q.nbytes() + 2 * a.v.nbytes() + a.g.nbytes()),
+          .flops = 7 * tokens * heads * cells};
 }
 
 constexpr op::Field fields[] = {

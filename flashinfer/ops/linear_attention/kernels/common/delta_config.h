@@ -22,9 +22,12 @@ struct DeltaCudaConfig {
   constexpr int rows() const { return width ? 4 : 2; }
   constexpr int block_rows() const { return threads / lanes() * rows(); }
 
-  /// Left to itself the compiler takes 64 or 80 registers for some of these kernels on sm_100 and sm_120, and spills a
-  /// few: they get up to 102 or 128.
-  constexpr int min_blocks() const { return channels ? 0 : !width ? 4 : state == DType::kBF16 ? 5 : 0; }
+  /// Left to itself the compiler takes so few registers for some of these kernels, for the sake of occupancy, that it
+  /// spills some: they get up to 102, 128, 168 or 255.
+  constexpr int min_blocks() const {
+    if (channels) return state == DType::kF16 ? 2 : state == DType::kF32 && width ? 4 : 3;
+    return !width ? 4 : state == DType::kBF16 ? 5 : 0;
+  }
   static constexpr const char* kName = "flashinfer::DeltaCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {

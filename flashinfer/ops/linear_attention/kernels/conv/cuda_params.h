@@ -34,6 +34,7 @@ struct ConvCudaParams {
   int32_t width;
   DType weight_type;
   bool silu, always_initial;
+  bool wide;  // the filter has four taps, side by side, and those of a channel are aligned to their size
 };
 
 }  // namespace flashinfer

@@ -36,10 +36,14 @@ struct ConvFilter {
 
   FI_GLOBAL_FN ConvFilter(const ConvCudaParams& a, int64_t channel) : silu(a.silu) {
     const ConvParams& p = a.call;
+    if (a.wide) {
+      load_columns(a.weight_type, p.weight, channel * p.weight_channel, 0, kConvTaps, true, tap);
+    } else {
 #pragma unroll
-    for (int k = 0; k < kConvTaps; ++k) {
-      const int from = k - (kConvTaps - a.width);
-      tap[k] = from < 0 ? 0.0f : element(a.weight_type, p.weight, channel * p.weight_channel + from * p.weight_tap);
+      for (int k = 0; k < kConvTaps; ++k) {
+        const int from = k - (kConvTaps - a.width);
+        tap[k] = from < 0 ? 0.0f : element(a.weight_type, p.weight, channel * p.weight_channel + from * p.weight_tap);
+      }
     }
     bias = p.bias ? element(a.weight_type, p.bias, channel * p.bias_channel) : 0.0f;
   }
@@ -91,6 +95,56 @@ FI_GLOBAL_FN int64_t sequence_of(const ConvCudaParams& a, int64_t g) {
     (a.starts.at(middle) <= g ? low : high) = middle;
   }
   return low;
+}
+
+/// A few tokens of sequence i in a channel, and its state.
+template <ConvCudaConfig C>
+FI_GLOBAL_FN void conv_update(const ConvCudaParams& a, int64_t channel, int64_t i) {
+  using T = scalar_of_t<C.dtype>;
+  const ConvParams& p = a.call;
+  const int64_t length = p.state_len;
+  const ConvSequence s(a, i);
+  if (channel >= p.channels) return;
+  const ConvFilter filter(a, channel);
+  const ConvChannel<C> c{a, channel};
+  int64_t at = length - (a.width - 1);  // of the first input before the tokens
+  if (p.mode == ConvParams::kCircular) {
+    const int64_t position = a.positions.at(i);
+    at = (position < 0 ? 0 : position) % length;
+  } else if (p.mode == ConvParams::kAccepted) {
+    const int64_t accepted = a.positions.at(i) - 1, most = length - (a.width - 1);
+    at = accepted < 0 ? 0 : accepted < most ? accepted : most;
+  }
+  float window[kConvTaps] = {};
+#pragma unroll
+  for (int k = 1; k < kConvTaps; ++k) {
+    const int j = k - (kConvTaps - a.width) - 1;  // of the a.width - 1 inputs
+    if (j < 0 || s.slot < 0) continue;
+    int64_t from = at + j;
+    if (p.mode == ConvParams::kCircular) from = (at - (a.width - 1) + j + length) % length;
+    window[k] = to_f32(*c.state(s.slot, from));
+  }
+  float before[kConvTaps];
+#pragma unroll
+  for (int k = 0; k < kConvTaps; ++k) before[k] = window[k];
+  for (int64_t t = 0; t < s.tokens; ++t) {
+    push(window, c.input(s, t));
+    c.put(s, t, s.skip ? 0.0f : filter(window));
+  }
+  if (s.slot >= 0 && p.mode == ConvParams::kShift) {
+    for (int64_t j = 0; j < length; ++j)
+      *c.state(s.slot, j) =
+          j + s.tokens < length ? *c.state(s.slot, j + s.tokens) : from_f32<T>(c.input(s, j + s.tokens - length));
+  } else if (s.slot >= 0 && p.mode == ConvParams::kCircular) {
+    for (int64_t t = 0; t < s.tokens; ++t) *c.state(s.slot, (at + t) % length) = from_f32<T>(c.input(s, t));
+  } else if (s.slot >= 0) {
+#pragma unroll
+    for (int k = 2; k < kConvTaps; ++k) {
+      const int j = k - (kConvTaps - a.width) - 2;
+      if (j >= 0) *c.state(s.slot, j) = from_f32<T>(before[k]);
+    }
+    for (int64_t t = 0; t < s.tokens; ++t) *c.state(s.slot, a.width - 2 + t) = from_f32<T>(c.input(s, t));
+  }
 }
 
 }  // namespace linear
@@ -150,54 +204,8 @@ FI_GLOBAL_FN void causal_conv1d_states(const ConvCudaParams& a) {
 /// A few tokens of each sequence, and its state. A thread for each channel of each sequence.
 template <ConvCudaConfig C>
 FI_GLOBAL_FN void causal_conv1d_update(const ConvCudaParams& a) {
-  using namespace linear;
-  using T = scalar_of_t<C.dtype>;
   depend_wait();
-  const ConvParams& p = a.call;
-  const int64_t channel = static_cast<int64_t>(block_x()) * C.threads + thread_x(), i = block_y(), length = p.state_len;
-  const ConvSequence s(a, i);
-  if (channel < p.channels) {
-    const ConvFilter filter(a, channel);
-    const ConvChannel<C> c{a, channel};
-    int64_t at = length - (a.width - 1);  // of the first input before the tokens
-    if (p.mode == ConvParams::kCircular) {
-      const int64_t position = a.positions.at(i);
-      at = (position < 0 ? 0 : position) % length;
-    } else if (p.mode == ConvParams::kAccepted) {
-      const int64_t accepted = a.positions.at(i) - 1, most = length - (a.width - 1);
-      at = accepted < 0 ? 0 : accepted < most ? accepted : most;
-    }
-    float window[kConvTaps] = {};
-#pragma unroll
-    for (int k = 1; k < kConvTaps; ++k) {
-      const int j = k - (kConvTaps - a.width) - 1;  // of the a.width - 1 inputs
-      if (j < 0 || s.slot < 0) continue;
-      int64_t from = at + j;
-      if (p.mode == ConvParams::kCircular) from = (at - (a.width - 1) + j + length) % length;
-      window[k] = to_f32(*c.state(s.slot, from));
-    }
-    float before[kConvTaps];
-#pragma unroll
-    for (int k = 0; k < kConvTaps; ++k) before[k] = window[k];
-    for (int64_t t = 0; t < s.tokens; ++t) {
-      push(window, c.input(s, t));
-      c.put(s, t, s.skip ? 0.0f : filter(window));
-    }
-    if (s.slot >= 0 && p.mode == ConvParams::kShift) {
-      for (int64_t j = 0; j < length; ++j)
-        *c.state(s.slot, j) =
-            j + s.tokens < length ? *c.state(s.slot, j + s.tokens) : from_f32<T>(c.input(s, j + s.tokens - length));
-    } else if (s.slot >= 0 && p.mode == ConvParams::kCircular) {
-      for (int64_t t = 0; t < s.tokens; ++t) *c.state(s.slot, (at + t) % length) = from_f32<T>(c.input(s, t));
-    } else if (s.slot >= 0) {
-#pragma unroll
-      for (int k = 2; k < kConvTaps; ++k) {
-        const int j = k - (kConvTaps - a.width) - 2;
-        if (j >= 0) *c.state(s.slot, j) = from_f32<T>(before[k]);
-      }
-      for (int64_t t = 0; t < s.tokens; ++t) *c.state(s.slot, a.width - 2 + t) = from_f32<T>(c.input(s, t));
-    }
-  }
+  linear::conv_update<C>(a, static_cast<int64_t>(block_x()) * C.threads + thread_x(), block_y());
   depend_launch();
 }
 

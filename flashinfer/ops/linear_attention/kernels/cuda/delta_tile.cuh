@@ -104,6 +104,15 @@ struct DeltaTile {
       for (int i = 0; i < kPer; ++i) to[j * kPer + i] = part[i];
     }
   }
+  FI_GLOBAL_FN void put_columns(DType type, void* to, int64_t at, bool wide, const float (&from)[kElements]) const {
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j) {
+      float part[kPer];
+#pragma unroll
+      for (int i = 0; i < kPer; ++i) part[i] = from[j * kPer + i];
+      store_columns(type, to, at, column(j), width, wide, part);
+    }
+  }
   /// Element first + r of a row of V inputs, for each of the group's rows.
   FI_GLOBAL_FN void values(DType type, const void* from, int64_t at, float (&to)[kRows]) const {
 #pragma unroll
@@ -135,6 +144,14 @@ struct DeltaTile {
   /// Without kOutputs `o` is left alone, and t.q and t.kq are not read.
   template <bool kOutputs = true>
   FI_GLOBAL_FN void step(const DeltaToken<C>& t, const float (&v)[kRows], float (&o)[kRows]) {
+    float d[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) d[r] = v[r];
+    correct<kOutputs>(t, d, o);
+  }
+  /// The same, with v in `d` before and beta (v - S k) in it after.
+  template <bool kOutputs = true>
+  FI_GLOBAL_FN void correct(const DeltaToken<C>& t, float (&d)[kRows], float (&o)[kRows]) {
     float key[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -154,10 +171,10 @@ struct DeltaTile {
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const float d = t.beta * (v[r] - key[r]);
-      if constexpr (kOutputs) o[r] += d * t.kq;
+      d[r] = t.beta * (d[r] - key[r]);
+      if constexpr (kOutputs) o[r] += d[r] * t.kq;
 #pragma unroll
-      for (int i = 0; i < kElements; ++i) s[r][i] += d * t.k[i];
+      for (int i = 0; i < kElements; ++i) s[r][i] += d[r] * t.k[i];
     }
   }
 };

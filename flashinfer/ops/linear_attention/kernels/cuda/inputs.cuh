@@ -39,6 +39,24 @@ FI_GLOBAL_FN void load_columns(DType type, const void* from, int64_t at, int32_t
   }
 }
 
+/// The other way.
+template <int N>
+FI_GLOBAL_FN void store_columns(DType type, void* to, int64_t at, int32_t column, int32_t n, bool wide,
+                                const float (&from)[N]) {
+  if (wide && column + N <= n) {
+    if (type == DType::kBF16)
+      store_piece<true, N>(static_cast<bf16_t*>(to) + at, column, n, from);
+    else if (type == DType::kF16)
+      store_piece<true, N>(static_cast<f16_t*>(to) + at, column, n, from);
+    else
+      store_piece<true, N>(static_cast<float*>(to) + at, column, n, from);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (column + i < n) put_element(type, to, at + column + i, from[i]);
+  }
+}
+
 /// ln(1 + e^x); x itself above 20, where the two are equal in f32.
 FI_GLOBAL_FN float softplus(float x) { return x > 20.0f ? x : ::log1pf(::expf(x)); }
 FI_GLOBAL_FN float logistic(float x) { return 1.0f / (1.0f + ::expf(-x)); }

@@ -47,6 +47,22 @@ FI_GLOBAL_FN void kda_token(const KdaParams& p, const DeltaTile<C>& tile, int64_
   token.kq = Tile::dot(token.k, token.q);
 }
 
+/// Of a frozen call: k and g of token i of a sequence as they came, and what the token would have added to the state.
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void put_inputs(const KdaCudaParams& a, const DeltaTile<C>& tile, int64_t slot, int64_t h, int64_t i,
+                             const DeltaToken<C>& token) {
+  const KdaStates& kg = a.call.kg;
+  const int64_t at = slot * kg.slot + h * kg.head + i * kg.row;
+  tile.put_columns(a.call.input, kg.data, at, a.wide_cache, token.k);
+  tile.put_columns(a.call.input, kg.data, at + tile.width, a.wide_cache, token.decay);
+}
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void put_corrections(const KdaCudaParams& a, const DeltaTile<C>& tile, int64_t slot, int64_t h, int64_t i,
+                                  const float (&d)[C.rows()]) {
+  const KdaStates& to = a.call.corrections;
+  tile.put_values(DType::kF32, to.data, slot * to.slot + h * to.head + i * to.row, d);
+}
+
 }  // namespace linear
 
 /// A block more for each value head and tile than the sequences need clears the results behind the last sequence.
@@ -86,11 +102,14 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
     for (int64_t t = first; t < end; ++t) {
       KdaInputs<C> now = next;
       if (t + 1 < end) next.load(p, a.wide, tile, t + 1, h, query);
-      float v[C.rows()], o[C.rows()];
-      tile.values(p.input, p.v.data, kda_at(p.v, t, h), v);
+      float d[C.rows()], o[C.rows()];  // d: v at first
+      tile.values(p.input, p.v.data, kda_at(p.v, t, h), d);
       now.token.beta = element(p.input, p.beta.data, kda_at(p.beta, t, h));
+      const bool cached = read < a.cache_slots && t - first < a.cache_tokens;
+      if (cached && tile.first == 0) put_inputs(a, tile, read, h, t - first, now.token);
       kda_token(p, tile, query, rate, now.token);
-      tile.step(now.token, v, o);
+      tile.correct(now.token, d, o);
+      if (cached) put_corrections(a, tile, read, h, t - first, d);
       tile.put_values(p.out_type, out, kda_at(p.out, t, h), o);
       if (a.after.data)
         if (const int64_t slot = within(a.after.at(t), a.after_slots); slot >= 0)

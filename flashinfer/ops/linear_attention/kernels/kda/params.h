@@ -66,9 +66,10 @@ struct KdaParams {
 struct KdaCudaParams {
   KdaParams call;                            // without what the host makes of indices
   int64_t tokens;                            // of q; results behind the last sequence are 0
-  bool updates, wide;                        // wide: rows of q, k and g are 16-byte aligned
+  bool updates, wide, wide_cache;            // rows of q, k and g, and both halves of kg's, are 16-byte aligned
   GdnIndices sequences, read, write, after;  // after.data null: no states after tokens
   int64_t in_slots, state_slots, after_slots;
+  int64_t cache_slots, cache_tokens;  // of `corrections` and `kg`; 0: there are none. What is beyond them is left out
 };
 
 /// Floats of a task's scratch memory.
