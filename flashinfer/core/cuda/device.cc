@@ -146,7 +146,9 @@ Event::Event(int index, bool timing) : index_(index) {
   const Current current(index);
   check(api().cuEventCreate(&handle_, timing ? 0 : kDisableTiming), "cuEventCreate");
 }
-Event::~Event() { driver().api.cuEventDestroy_v2(handle_); }
+Event::~Event() {  // memory may hold events of a driver that was dropped
+  if (const auto destroy = driver().api.cuEventDestroy_v2) destroy(handle_);
+}
 void Event::record(Handle stream) {
   const Current current(index_);
   check(api().cuEventRecord(handle_, stream), "cuEventRecord");
