@@ -54,6 +54,7 @@ const Row kRows[] = {
     {"nvfp4_rows", "nvfp4_kv_quantize", "input=bf16:64x1024 global_scale=f32:[0.01]", 128},
     {"scale_tiles", "nvfp4_block_scale_interleave", "unswizzled_sf=u8:256x128:const(3)", 0},
     {"norm_fp8", "rmsnorm_quant", "out=e4m3:16x4096 input=bf16:16x4096 weight=bf16:4096 scale=1.0", 16 * 4096 * 2 / 32},
+    {"concat_quant", "concat_mla_kv_quant_fp8", "kv_nope=bf16:8x16x256 k_pe=bf16:8x64", 8 * 15 * 4},  // k_pe, a head
     {"softmax", "softmax", "logits=f32:4x16384", 4 * 16384 * 4 / 32},  // two reads, the second from L2
     // The delta rule: states once each way, whatever the number of tokens. A warp loads for itself, of each token, 8 +
     // 8 sectors of q and k (16 + 16 of V-innermost states: element by element), 4 of v, 4 of gates, and stores its

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat_mla_kv_quant_fp8: K and V of un-absorbed prefill in e4m3, from the product of the latent rows and the rotated
 // part.
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/kernels/concat_params.h"
@@ -13,6 +14,8 @@ namespace {
 
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/concat.h", "flashinfer::cpu::concat_mla_kv_quant",
                                      "flashinfer::ConcatQuantParams"};
+inline constexpr jit::Kernel kCuda{"flashinfer/ops/mla/kernels/cuda/concat.cuh", "flashinfer::cu::concat_mla_kv_quant",
+                                   "flashinfer::ConcatQuantParams"};
 constexpr const char* kConcatQuant = "concat_mla_kv_quant_fp8";
 
 int64_t rope_of(const ConcatMlaKvQuantFp8& a) { return a.k_pe.size(-1); }
@@ -31,7 +34,7 @@ op::Shape value_shape(const ConcatMlaKvQuantFp8& a) {
 }
 
 ConcatQuantConfig config_of(const ConcatMlaKvQuantFp8& a) { return {a.kv_nope.dtype(), a.k_pe.dtype()}; }
-op::Prepared prepare(const ConcatMlaKvQuantFp8& a) {
+ConcatQuantParams params_of(const ConcatMlaKvQuantFp8& a) {
   ConcatQuantParams p{};
   p.kv = a.kv_nope.data(), p.kv_stride_n = a.kv_nope.stride(0), p.kv_stride_h = a.kv_nope.stride(1);
   p.pe = a.k_pe.data(), p.pe_stride_n = a.k_pe.stride(0);
@@ -40,7 +43,34 @@ op::Prepared prepare(const ConcatMlaKvQuantFp8& a) {
   p.tokens = a.kv_nope.size(0), p.heads = a.kv_nope.size(1), p.nope = a.nope_dim, p.rope = rope_of(a),
   p.v = a.kv_nope.size(2) - a.nope_dim;
   p.tokens_per_task = ops::rows_per_task(p.tokens, p.heads * (p.nope + p.v + p.rope) * (a.kv_nope.item_size() + 1));
+  return p;
+}
+op::Prepared prepare(const ConcatMlaKvQuantFp8& a) {
+  const ConcatQuantParams p = params_of(a);
   return ops::prepare_rows<kKernel>(config_of(a), p, p.tokens, p.tokens_per_task);
+}
+/// Whether every part of every row begins at a multiple of 8 elements, aligned for loads of 16 bytes and stores of 8.
+bool in_eights(const ConcatMlaKvQuantFp8& a, const ConcatQuantParams& p) {
+  const auto begins = [](const TensorView& t, int64_t bytes) {
+    uint64_t all = reinterpret_cast<uintptr_t>(t.data());
+    for (int i = 0; i + 1 < t.rank(); ++i)
+      if (t.size(i) > 1) all |= static_cast<uint64_t>(t.stride(i) * t.item_size());
+    return all % static_cast<uint64_t>(bytes) == 0;
+  };
+  return (p.nope | p.rope | p.v) % 8 == 0 && begins(a.kv_nope, 16) && begins(a.k_pe, 16) && begins(*a.key, 8) &&
+         begins(*a.value, 8);
+}
+op::Prepared prepare_cuda(const ConcatMlaKvQuantFp8& a, const op::Call& call) {
+  const ConcatQuantParams p = params_of(a);
+  const ConcatQuantCudaConfig config{a.kv_nope.dtype(), a.k_pe.dtype(), in_eights(a, p) ? short{8} : short{1}, 256};
+  const int64_t pieces = p.heads * (p.nope + p.rope + p.v) / config.per;
+  if (pieces >= int64_t{1} << 31)
+    return op::Unsupported{str("a token has ", pieces, " elements, but a GPU's kernel takes fewer than 2^31")};
+  cuda::Launch l;
+  l.block[0] = static_cast<unsigned>(config.threads);
+  l.grid[0] = cuda::grid_size(p.tokens * concat_quant_blocks(static_cast<uint32_t>(pieces), 256));
+  l.pdl = true;
+  return ops::prepare_cuda<kCuda>(config, p, call.device, l);
 }
 op::Cost cost(const ConcatMlaKvQuantFp8& a) {
   return {.bytes = static_cast<double>(a.kv_nope.nbytes() + a.k_pe.nbytes() + a.kv_nope.numel() +
@@ -55,7 +85,8 @@ constexpr op::Field fields[] = {
     op::attr<&ConcatMlaKvQuantFp8::nope_dim>("nope_dim", op::keyword_only),
     op::attr<&ConcatMlaKvQuantFp8::backend>("backend", op::choices("auto|specialized|cake")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<ref::concat_mla_kv_quant_fp8>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(),
+                                        op::reference<ref::concat_mla_kv_quant_fp8>()};
 }  // namespace
 
 constinit const op::Op concat_quant_op = op::define<ConcatMlaKvQuantFp8, validate, cost>(

@@ -18,6 +18,23 @@ struct ConcatQuantConfig {
   friend constexpr bool operator==(const ConcatQuantConfig&, const ConcatQuantConfig&) = default;
 };
 
+struct ConcatQuantCudaConfig {
+  DType nope, pe;
+  short per;  // elements of a thread: 8 where all rows and their parts begin at multiples of 8, aligned, else 1
+  short threads;
+  static constexpr const char* kName = "flashinfer::ConcatQuantCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("nope", nope);
+    v("pe", pe);
+    v("per", per);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const ConcatQuantCudaConfig&, const ConcatQuantCudaConfig&) = default;
+};
+/// Blocks of a token with this many pieces.
+constexpr uint32_t concat_quant_blocks(uint32_t pieces, uint32_t threads) { return (pieces + threads - 1) / threads; }
+
 /// Strides are in elements, the last dimension is contiguous.
 struct ConcatQuantParams {
   const void *kv, *pe;  // [tokens, heads, nope + v], [tokens, rope]
