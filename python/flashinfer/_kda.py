@@ -42,18 +42,23 @@ def _check_tokens(function, q, k, v, g, beta):
             raise ValueError(f"{function}: {name} has shape {tuple(x.shape)}, but must be {tuple(shape)}")
 
 
-def _draft_slots(function, indices, num_spec_tokens, num_accepted_tokens, starts, tokens):
+def _draft_slots(function, indices, num_spec_tokens, num_accepted_tokens, starts, tokens, packed):
     """The slot that each sequence starts from and the slot for the state after each of `tokens` tokens."""
     import torch
 
     if num_spec_tokens < 1:
         raise ValueError(f"{function}: num_spec_tokens must be >= 1, but is {num_spec_tokens}")
-    if indices is None:
-        raise ValueError(f"{function}: ssm_state_indices is required with num_spec_tokens")
     count = starts.numel() - 1
+    if indices is None:
+        if packed:
+            raise ValueError(f"{function}: ssm_state_indices is required with num_spec_tokens and cu_seqlens")
+        if tokens != count * (1 + num_spec_tokens):
+            raise ValueError(f"{function}: q has {tokens // max(count, 1)} tokens, but must have 1+num_spec_tokens, {1 + num_spec_tokens}, without "
+                             "ssm_state_indices")
+        indices = torch.arange(tokens).view(count, 1 + num_spec_tokens)  # the states after each row's tokens follow each other
     if indices.dim() != 2 or indices.shape[1] != 1 + num_spec_tokens or indices.shape[0] != count:
-        raise ValueError(f"{function}: ssm_state_indices has shape {tuple(indices.shape)}, but must be ({count}, {1 + num_spec_tokens}): its columns must "
-                         "equal 1+num_spec_tokens")
+        raise ValueError(f"{function}: ssm_state_indices has shape {tuple(indices.shape)}, but must be 2D, ({count}, {1 + num_spec_tokens}): its columns "
+                         "must equal 1+num_spec_tokens")
     indices, lengths = indices.to(torch.int64), starts.diff()
     if count and int(lengths.max()) > indices.shape[1]:
         raise ValueError(f"{function}: a sequence has {int(lengths.max())} tokens, more than 1+num_spec_tokens, {indices.shape[1]}")
@@ -136,7 +141,7 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
     read = ssm_state_indices
     after, states, begins = None, None, ()
     if num_spec_tokens is not None:
-        read, after = _draft_slots(function, ssm_state_indices, num_spec_tokens, num_accepted_tokens, starts, total)
+        read, after = _draft_slots(function, ssm_state_indices, num_spec_tokens, num_accepted_tokens, starts, total, cu_seqlens is not None)
     write = read
     if source is not None:
         write = read if read is not None else torch.arange(count)
@@ -173,7 +178,7 @@ def recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initia
     other; states [slots, value heads, V, K] are updated in place. `seq_order`, `prefill_workspace` and `backend` are hints for GPUs. Returns
     the output and the states, or None; with checkpoints their tensor, too."""
     if backend not in _BACKENDS:
-        raise ValueError(f"recurrent_kda: backend is {backend!r}, but must be one of {', '.join(_BACKENDS)}")
+        raise ValueError(f"recurrent_kda: backend must be one of {', '.join(_BACKENDS)}, but is {backend!r}")
     if not checkpoint_every_n_tokens and any(x is not None for x in (state_checkpoints, checkpoint_cu_starts, checkpoint_state_indices)):
         raise ValueError("recurrent_kda: state_checkpoints, checkpoint_cu_starts and checkpoint_state_indices must be None when "
                          "checkpoint_every_n_tokens is 0")
@@ -189,7 +194,7 @@ def recurrent_kda_decode(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None,
                          beta_is_logit=False, *, disable_state_update=False, correction_cache=None, kg_cache=None, backend=None):
     """flashinfer.kda.recurrent_kda without its arguments for prefill: one token of each row, sequences by cu_seqlens, or draft tokens."""
     if backend not in (None, "auto", "cute-dsl", "cake"):
-        raise ValueError(f"recurrent_kda: backend is {backend!r}, but must be None, 'auto', 'cute-dsl' or 'cake'")
+        raise ValueError(f"recurrent_kda: backend must be None, 'auto', 'cute-dsl' or 'cake', but is {backend!r}")
     return _run("recurrent_kda", q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
                 use_gate_in_kernel, lower_bound, cu_seqlens, ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, initial_state_source,
                 initial_state_indices, beta_is_logit, disable_state_update, (correction_cache, kg_cache), False)

@@ -63,6 +63,8 @@ HOMES = {
     "_b12x": "B12xMoEWrapper b12x_fused_moe get_b12x_activation_name prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
     "_chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
+    "_cute_dsl": "BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper fused_add_rmsnorm_cute fused_add_rmsnorm_quant_cute layernorm_cute "
+                 "qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
     "_dsv4": "trtllm_batch_decode_sparse_mla_dsv4",
     "_fmha_v2": "trtllm_fmha_v2_prefill",
     "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",

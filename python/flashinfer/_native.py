@@ -54,6 +54,7 @@ def _find_folder():
 
 
 folder = _find_folder()
+environment = dict(os.environ)  # before the library reads any of it: jit._library compares
 core = ctypes.CDLL(min(glob.glob(os.path.join(folder, _CORE + "*"))), mode=ctypes.RTLD_GLOBAL)  # packages have the versioned name alone
 core.flashinfer_describe_ops.restype = ctypes.c_char_p
 core.flashinfer_version.restype = ctypes.c_char_p

@@ -50,6 +50,17 @@ def test_folders_are_those_of_the_library(cache):
     assert not version.exists()  # asking makes nothing
 
 
+def test_folders_follow_the_environment_after_a_call(tmp_path):
+    """An op's call makes the library read its variables before anything of flashinfer.jit is used."""
+    program = ("import os, torch, flashinfer\n"
+               "flashinfer.rmsnorm(torch.ones(1, 64), torch.ones(64))\n"
+               f"os.environ['FLASHINFER_WORKSPACE_BASE'] = {str(tmp_path)!r}\n"
+               "from flashinfer.jit import env\n"
+               "print(env.FLASHINFER_BASE_DIR)\n")
+    done = subprocess.run([sys.executable, "-c", program], env=environment("ours"), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(tmp_path)
+
+
 def test_the_precompiled_folder_follows_its_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("FLASHINFER_AOT_DIR", str(tmp_path))
     assert env.FLASHINFER_AOT_DIR == tmp_path.resolve()

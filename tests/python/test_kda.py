@@ -101,6 +101,13 @@ def test_draft_tokens_start_from_the_accepted_one():
     close(verified[0], recurrence(states[1], **part(args, 0))[0])
 
 
+def test_draft_tokens_of_rows_have_slots_in_order():
+    args, states = tokens(2, 3), pool(7)
+    given, slots = states.clone(), torch.arange(6, dtype=torch.int32).view(2, 3)
+    want = kda.recurrent_kda(**args, initial_state=given, ssm_state_indices=slots, num_spec_tokens=2)[0]
+    assert torch.equal(kda.recurrent_kda(**args, initial_state=states, num_spec_tokens=2)[0], want) and torch.equal(states, given)
+
+
 def test_start_states_of_another_pool_and_packed_arguments():
     args, source, target = tokens(2, 1), pool(3), torch.zeros(4, VALUE_HEADS, WIDTH, WIDTH).bfloat16()
     kept = source.clone()
@@ -328,12 +335,13 @@ def test_prepared_prefill_checks_before_the_first_launch(error, message, change)
     (ValueError, "lower_bound is 1", dict(A_log=torch.zeros(HEADS), use_gate_in_kernel=True, lower_bound=1.0)),
     (ValueError, "must be given together", dict(initial_state_indices=torch.tensor([0, 1]))),
     (ValueError, "num_spec_tokens must be >= 1, but is 0", dict(num_spec_tokens=0)),
-    (ValueError, "ssm_state_indices is required", dict(num_spec_tokens=2)),
+    (ValueError, "q has 1 tokens, but must have 1\\+num_spec_tokens, 3, without ssm_state_indices", dict(num_spec_tokens=2)),
+    (ValueError, "ssm_state_indices is required", dict(num_spec_tokens=2, cu_seqlens=torch.tensor([0, 1]), **tokens(1, 1))),
     (ValueError, r"must equal 1\+num_spec_tokens", dict(num_spec_tokens=2, ssm_state_indices=torch.zeros(2, 2, dtype=torch.int32))),
     (ValueError, "q has 2 rows, but must have one with cu_seqlens", dict(cu_seqlens=torch.tensor([0, 1]))),
     (ValueError, r"read_indices\[1\] is 2, but state has 2 slots", dict(ssm_state_indices=torch.tensor([0, 2]))),
     (ValueError, "must be contiguous", dict(initial_state=pool(4)[::2])),
-    (ValueError, "backend is 'fast'", dict(backend="fast")),
+    (ValueError, "backend must be one of .*, but is 'fast'", dict(backend="fast")),
     (ValueError, "must both be provided", dict(checkpoint_every_n_tokens=32)),
     (ValueError, "disable_state_update is True", dict(disable_state_update=True, output_final_state=True)),
 ])

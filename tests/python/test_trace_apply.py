@@ -45,6 +45,7 @@ def test_trace_apply(applied):
     with pytest.raises(ZeroDivisionError):
         flashinfer.rmsnorm(x, w)
     assert trace_apply.stats_snapshot() == {"flashinfer.norm.rmsnorm": {"error": 1}}
+    assert trace_apply.enable_apply({}) == 0 and not trace_apply.is_enabled()
     trace_apply.disable_apply()
     assert not trace_apply.is_enabled() and trace_apply.stats() == {}
     torch.testing.assert_close(flashinfer.rmsnorm(x, w), plain)

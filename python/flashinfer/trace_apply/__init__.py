@@ -58,8 +58,8 @@ def _function(solution):
 
 
 def enable_apply(solutions=None):
-    """Registers {definition name: callable or Solution} (None: keeps what is registered) and lets them replace calls. Returns how many
-    functions and methods can have such a definition."""
+    """Registers {definition name: callable or Solution} (None: keeps what is registered) and lets them replace calls; without any nothing is
+    enabled. Returns how many functions and methods can have such a definition."""
     with _lock:
         if solutions is not None:
             _State.solutions = {name: _function(s) for name, s in solutions.items()}
@@ -68,7 +68,7 @@ def enable_apply(solutions=None):
             op.name: any(name == _prefix(t) or name.startswith(_prefix(t) + "_") for t in _templates(op.name) for name in _State.solutions)
             for op in _make.package.ops.values()}
         _counts.clear()
-    _make.package.set_apply(_apply)
+    _make.package.set_apply(_apply if _State.solutions else None)
     return sum(_State.candidates.values())
 
 
