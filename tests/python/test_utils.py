@@ -84,7 +84,8 @@ def test_many_results_have_names():
     r = flashinfer.fused_moe.trtllm_gen_routing(logits, None, 1, 3, tile_tokens_dim=4)
     assert type(r).__name__ == "TrtllmGenRoutingResult" and len(r) == 8
     assert r.topk_ids.tolist() == logits.topk(3).indices.tolist() and r.topk_weights.dtype is torch.bfloat16
-    places = r.expanded_idx_to_permuted_idx.long()
+    assert r.expanded_idx_to_permuted_idx.shape == (5, 3)
+    places = r.expanded_idx_to_permuted_idx.long().flatten()
     assert (r.permuted_idx_to_token_idx[places] == torch.arange(5, dtype=torch.int32).repeat_interleave(3)).all()
     assert (r.cta_idx_xy_to_batch_idx[places // 4] == r.topk_ids.flatten()).all()
     tiles = int(r.num_non_exiting_ctas)

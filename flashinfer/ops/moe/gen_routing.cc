@@ -86,16 +86,19 @@ void launch(const G& a) {
   for (size_t i = 0; i < chosen.ids.size(); ++i) {
     const int64_t e = local_of(a, chosen.ids[i]), at = static_cast<int64_t>(i);
     const int64_t row = e < 0 ? -1 : next[static_cast<size_t>(e)]++;
-    ref::put(*a.expanded_idx_to_permuted_idx, {at}, static_cast<double>(row));
-    if (row >= 0) ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(at / choices_of(a)));
+    const int64_t token = at / choices_of(a);
+    ref::put(*a.expanded_idx_to_permuted_idx, {token, at % choices_of(a)}, static_cast<double>(row));
+    if (row >= 0) ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(token));
   }
 }
 /// Expert by expert: the list of its choices, cut into tiles.
 void reference(const G& a) {
   const Chosen chosen = choose(a, moe::route_reference);
   write_choices(a, chosen);
-  for (const auto* t : {&a.expanded_idx_to_permuted_idx, &a.permuted_idx_to_token_idx, &a.cta_idx_xy_to_batch_idx})
+  for (const auto* t : {&a.permuted_idx_to_token_idx, &a.cta_idx_xy_to_batch_idx})
     for (int64_t i = 0; i < (*t)->size(0); ++i) ref::put(**t, {i}, -1);
+  const int64_t c = choices_of(a);
+  for (int64_t i = 0; i < std::ssize(chosen.ids); ++i) ref::put(*a.expanded_idx_to_permuted_idx, {i / c, i % c}, -1);
   for (int64_t i = 0; i < a.cta_idx_xy_to_mn_limit->size(0); ++i) ref::put(*a.cta_idx_xy_to_mn_limit, {i}, 0);
   std::map<int64_t, std::vector<int64_t>> of;
   for (size_t i = 0; i < chosen.ids.size(); ++i) of[local_of(a, chosen.ids[i])].push_back(static_cast<int64_t>(i));
@@ -105,8 +108,8 @@ void reference(const G& a) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (static_cast<int64_t>(i) % a.tile_tokens_dim == 0)
         ref::put(*a.cta_idx_xy_to_batch_idx, {tiles++}, static_cast<double>(expert));
-      ref::put(*a.expanded_idx_to_permuted_idx, {list[i]}, static_cast<double>(row));
-      ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(list[i] / choices_of(a)));
+      ref::put(*a.expanded_idx_to_permuted_idx, {list[i] / c, list[i] % c}, static_cast<double>(row));
+      ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(list[i] / c));
       ref::put(*a.cta_idx_xy_to_mn_limit, {tiles - 1}, static_cast<double>(++row));
     }
     while (row % a.tile_tokens_dim) ++row;
@@ -143,7 +146,6 @@ int64_t safe_tiles(const G& a) {
   return a.tile_tokens_dim > 0 && choices_of(a) > 0 && experts_here(a) > 0 ? tiles_of(a) : 0;
 }
 op::Shape choices(const G& a) { return {2, {a.routing_logits.size(0), choices_of(a)}}; }
-op::Shape expanded(const G& a) { return {1, {a.routing_logits.size(0) * choices_of(a)}}; }
 op::Shape permuted(const G& a) { return {1, {safe_tiles(a) * a.tile_tokens_dim}}; }
 op::Shape tiles(const G& a) { return {1, {safe_tiles(a)}}; }
 op::Shape one(const G&) { return {1, {1}}; }
@@ -169,7 +171,7 @@ constexpr op::Field fields[] = {
     op::result<&G::total_num_padded_tokens>("total_num_padded_tokens", nullptr, DType::kI32, op::shape<one>,
                                             op::doc("rows with their padding")),
     op::result<&G::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32,
-                                                 op::shape<expanded>),
+                                                 op::shape<choices>),
     op::result<&G::permuted_idx_to_token_idx>("permuted_idx_to_token_idx", nullptr, DType::kI32, op::shape<permuted>,
                                               op::doc("the token of each row, or -1: padding")),
     op::result<&G::cta_idx_xy_to_batch_idx>("cta_idx_xy_to_batch_idx", nullptr, DType::kI32, op::shape<tiles>,

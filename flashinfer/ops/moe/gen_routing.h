@@ -13,7 +13,7 @@ namespace flashinfer {
 ///   topk_ids i32 [t, c]             experts, the shared ones last (e, e + 1, ...); -1: not a local one
 ///   topk_weights bf16 [t, c]        weights, of the shared ones 1; also those of experts that are not local
 ///   total_num_padded_tokens i32 [1] rows with their padding, p
-///   expanded_idx_to_permuted_idx i32 [t * c]   the row of each choice, or -1
+///   expanded_idx_to_permuted_idx i32 [t, c]    the row of each choice, or -1
 ///   permuted_idx_to_token_idx i32 [tiles * tile_tokens_dim]   the token of each row; -1 for padding
 ///   cta_idx_xy_to_batch_idx i32 [tiles]        the local expert of each tile; -1 from num_non_exiting_ctas on
 ///   cta_idx_xy_to_mn_limit i32 [tiles]         end of the rows of each tile without padding; 0 from there on
