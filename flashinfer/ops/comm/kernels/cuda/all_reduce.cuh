@@ -41,7 +41,7 @@ struct AllReduceRow {
 struct AllReducePart {
   int64_t first, last;
   FI_GLOBAL_FN AllReducePart(const AllReduceCudaParams& p, int s, int ranks) {
-    const int64_t rows = p.row.last, part = (rows + ranks - 1) / ranks;
+    const int64_t rows = p.row.last, part = ceil_div(rows, ranks);
     first = part * s < rows ? part * s : rows, last = first + part < rows ? first + part : rows;
   }
 };
