@@ -16,6 +16,8 @@ constexpr op::Case kDecode[] = {
 constexpr op::Case kPretranspose[] = {
     {"f32", "q=bf16:2x1x2x128 k=bf16:2x1x2x128 v=bf16:2x1x4x128 state=f32:2x4x128x128 A_log=f32:4 a=bf16:2x1x4 dt_bias=f32:4 b=bf16:2x1x4", "cpu", op::kAot},
     {"bf16", "q=bf16:2x1x2x128 k=bf16:2x1x2x128 v=bf16:2x1x4x128 state=bf16:2x4x128x128 A_log=f32:4 a=bf16:2x1x4 dt_bias=f32:4 b=bf16:2x1x4", "cpu", op::kAot},
+    {"bf16_rows_left", "q=bf16:2x1x1x64 k=bf16:2x1x1x64 v=bf16:2x1x2x19 state=bf16:2x2x19x64 A_log=f32:2 a=bf16:2x1x2 dt_bias=f32:2 b=bf16:2x1x2 use_qk_l2norm=False scale=0.3"},
+    {"f32_rows_left", "q=f16:2x1x1x64 k=f16:2x1x1x64 v=f16:2x1x2x35 state=f32:2x2x35x64 A_log=f32:2 a=f16:2x1x2 dt_bias=f32:2 b=f16:2x1x2"},
     {"f16_in", "q=f16:1x1x1x64 k=f16:1x1x1x64 v=f16:1x1x3x5 state=bf16:1x3x5x64 A_log=f32:3 a=f16:1x1x3 dt_bias=bf16:3 b=f16:1x1x3"},
     {"any_width", "q=f32:2x1x1x37 k=f32:2x1x1x37 v=f32:2x1x2x3 state=f32:2x2x3x37 A_log=f32:2 a=f32:2x1x2 dt_bias=f32:2 b=f32:2x1x2 use_qk_l2norm=False scale=0.25"},
     {"any_bf16", "q=bf16:2x2x1x37 k=bf16:2x2x1x37 v=bf16:2x2x2x3 state=bf16:2x2x3x37 A_log=f32:2 a=bf16:2x2x2 dt_bias=f32:2 b=bf16:2x2x2"},

@@ -11,6 +11,7 @@
 #include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/ops.h"
+#include "flashinfer/ops/linear_attention/parts.h"
 
 namespace flashinfer {
 namespace {
@@ -50,6 +51,7 @@ GdnDecodeParams params_of(const DecodeCall& c) {
   p.width = c.width(), p.rows = c.rows(), p.scale = static_cast<float>(c.scale), p.l2norm = c.l2norm;
   p.q = rows_of(c.q), p.k = rows_of(c.k), p.v = rows_of(c.v), p.a = rows_of(c.a), p.b = rows_of(c.b);
   p.input = c.q.dtype(), p.dt_type = c.dt_bias.dtype(), p.out_type = c.output.dtype();
+  p.dots = c.state.dtype() == DType::kBF16 && p.input == DType::kBF16 && la::fast_bf16_dots();
   p.a_log = c.A_log.data_as<float>(), p.a_log_stride = c.A_log.stride(0);
   p.dt_bias = c.dt_bias.data(), p.dt_stride = c.dt_bias.stride(0);
   p.in = states_of(c.state);

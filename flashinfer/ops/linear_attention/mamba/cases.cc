@@ -20,6 +20,12 @@ constexpr op::Case kSelectiveStateUpdate[] = {
     {"one_decay_f32",
      "state=f32:2x4x16x128 x=bf16:2x4x16 dt=bf16:2x4x1 A=f32:4x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 D=bf16:4x1 "
      "dt_bias=f32:4x1 dt_softplus=True", "cpu", op::kAot},
+    {"rows_left_bf16",
+     "state=bf16:3x4x40x128 x=bf16:3x4x40 dt=bf16:3x4x1 A=f32:4x1x1:uniform(-8,-0.1) B=bf16:3x2x128 C=bf16:3x2x128 D=bf16:4x40 "
+     "dt_softplus=True state_batch_indices=i32:[2,0,-1] dst_state_batch_indices=i32:[1,0,-1]"},
+    {"rows_left_f32", "state=f32:2x2x19x192 x=f16:2x2x19 dt=f16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=f16:2x1x192 C=f16:2x1x192 D=f16:2x1"},
+    {"rows_left_f16",
+     "state=f16:2x2x19x64 x=bf16:2x2x19 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x64 C=bf16:2x1x64 D=bf16:2x1", "cpu", 0, 2e-3, 1e-3},
     {"bench_f32", FI_HEAD("8", "f32"), "cpu", op::kBench},
     {"bench_bf16", FI_HEAD("8", "bf16"), "cpu", op::kBench},
     {"slots", "state=f32:5x4x16x32 " FI_ONE "state_batch_indices=i32:[4,-1,0] z=bf16:3x4x16", "cpu", op::kAot},

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/linear_attention/mamba/ssu_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/ssu_shape.h"
 #include "flashinfer/ops/linear_attention/ops.h"
+#include "flashinfer/ops/linear_attention/parts.h"
 
 namespace flashinfer {
 namespace {
@@ -246,6 +247,7 @@ op::Prepared prepare_cpu(const Ssu& a) {
     const Work work = work_of(a, form);
     SsuParams p = params_of(a, form);
     p.rows = work.rows.data();
+    p.dots = a.state.dtype() == DType::kBF16 && a.x.dtype() == DType::kBF16 && la::fast_bf16_dots();
     if (!work.dst.empty()) p.dst = work.dst.data(), p.dst_stride = form.steps;
     p.in_order = work.in_order;
     if (a.rand_seed) p.seed = static_cast<uint64_t>(*a.rand_seed->data_as<int64_t>());

@@ -130,7 +130,8 @@ inline void delta_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, 
     constexpr int kVecs = K / Vec::kLanes, kRows = kVecs <= 8 ? 2 : 1;  // two rows' vectors fill half the registers
     int64_t v = 0;
     if constexpr (kStrips<S>)
-      if (count == 1 && !(tokens->after && state.out)) v = DeltaStrips<K, Channels, Corrections>(state, *tokens).run();
+      if (count == 1 && !(tokens->after && state.out))
+        v = DeltaStrips<S, K, Channels, Corrections>(state, *tokens).run();
     for (; v + kRows <= state.rows; v += kRows)
       delta_step_rows<kRows, kVecs, Channels, Corrections>(state, tokens, count, v);
     for (; v < state.rows; ++v) delta_step_rows<1, kVecs, Channels, Corrections>(state, tokens, count, v);

@@ -22,6 +22,9 @@ struct DeltaToken {
   S* after;                  // where the state after this token is stored; null: nowhere
   int64_t after_row;         // stride of its rows
   float* d = nullptr;        // [V], takes d with Corrections
+  // With alpha alone, null or bf16 rows of which kd and qd are multiples, for products in bf16.
+  const bf16_t *k16 = nullptr, *q16 = nullptr;
+  float k16_scale = 0, q16_scale = 0;
 };
 template <class S>
 struct DeltaState {

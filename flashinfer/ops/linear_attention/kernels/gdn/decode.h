@@ -90,6 +90,8 @@ struct GdnHead {
     if (h * p.heads % p.value_heads < p.heads)  // the first value head of its query head
       narrow_row(DType::kBF16, k, p.width, p.raw_k, from * p.raw_k_slot + query * p.raw_k_head + t * p.raw_k_token);
   }
+  /// Rows that are not normalised yet are multiplied with the state up to this 1 / |row|: longer ones could overflow.
+  static constexpr float kLeastInverse = 1e-12f;
   /// Token t from memory: gates, normalised rows.
   DeltaToken<S> token(int64_t t, float* k, float* v) const {
     const int64_t n = p.width, query = h * p.heads / p.value_heads;
@@ -101,10 +103,13 @@ struct GdnHead {
     const float log = linear::log_decay(p.a_log[h * p.a_log_stride], x), alpha = ::expf(log);
     const float beta = logistic(element(p.input, p.b.data, offset(p.b, t, h)));
     if (p.raw_v) cache(t, query, log, beta, k, v);
-    float q_scale = p.scale;
+    float k_scale = 1, q_scale = p.scale;
+    bool dots = p.dots;
     if (p.l2norm) {
-      scale_row(k, inverse_norm(k, n), n);
-      q_scale *= inverse_norm(qd, n);
+      const float k_by = inverse_norm(k, n), q_by = inverse_norm(qd, n);
+      scale_row(k, k_by, n);
+      k_scale = k_by, q_scale *= q_by;
+      dots = dots && k_by > kLeastInverse && q_by > kLeastInverse;
     }
     scale_row(qd, q_scale, n);
     const float kq = dot_row(k, qd, n);
@@ -112,7 +117,12 @@ struct GdnHead {
       store(kd + j, load(k + j) * splat(alpha));
       store(qd + j, load(qd + j) * splat(alpha));
     }
-    return {k, kd, qd, nullptr, alpha, beta, kq, v, o, after(t), p.after.row};
+    DeltaToken<S> to{k, kd, qd, nullptr, alpha, beta, kq, v, o, after(t), p.after.row};
+    if (dots) {
+      to.k16 = static_cast<const bf16_t*>(p.k.data) + offset(p.k, t, query), to.k16_scale = alpha * k_scale;
+      to.q16 = static_cast<const bf16_t*>(p.q.data) + offset(p.q, t, query), to.q16_scale = alpha * q_scale;
+    }
+    return to;
   }
   void run() {
     if (from < 0) return clear();

@@ -41,6 +41,7 @@ struct GdnDecodeParams {
   GdnRows q, k, v, a, b;
   DType input, dt_type, out_type;
   bool l2norm, rows_in_order;
+  bool dots;  // products of bf16 states with bf16 inputs by the CPU's dot instruction
   const float* a_log;
   int64_t a_log_stride, dt_stride;
   const void* dt_bias;

@@ -4,10 +4,11 @@
 // one sequence.
 #pragma once
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/ops/linear_attention/kernels/common/delta_rows.h"
+#include "flashinfer/ops/linear_attention/kernels/common/rows.h"
 #include "flashinfer/ops/linear_attention/kernels/common/stored.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/math.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
+#include "flashinfer/ops/linear_attention/kernels/mamba/ssu_strip.h"
 
 namespace flashinfer::cpu {
 
@@ -17,7 +18,7 @@ class Ssu {
   using T = scalar_of_t<C.io>;
   static constexpr bool kInt = C.state == DType::kI16;
   static constexpr int64_t kLanes = Vec::kLanes;
-  static constexpr int kRows = C.one_decay && !kInt && kRowVecs == 4 ? 4 : 1;  // their sums fill half the registers
+  static constexpr bool kStrips = C.one_decay && !kInt && kSsuStrips;
 
  public:
   explicit Ssu(const SsuParams& params)
@@ -41,9 +42,8 @@ class Ssu {
       count = r.tokens - begin < kSsuTokens ? r.tokens - begin : kSsuTokens;
       load_tokens();
       int64_t d = 0;
-      if constexpr (kRows > 1)
-        if (from_pool_to_pool() && p.dstate % kRowLanes == 0)
-          for (; d + kRows <= p.dim; d += kRows) update_rows(d);
+      if constexpr (kStrips)
+        if (from_pool_to_pool() && p.dstate % kRowLanes == 0 && p.dim >= 16) d = update_strips();
       for (; d < p.dim; ++d) update_row(d);
       finish();
     }
@@ -147,39 +147,20 @@ class Ssu {
   bool from_pool_to_pool() const {
     return !kInt && r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds;
   }
-  /// kRows rows from the pool to the pool, which share loads and reductions; sums in the order of sum_row.
-  void update_rows(int64_t d) {
-    const State* from[kRows];
-    State* to[kRows];
-    Vec dx[kRows], acc[kRows][kRowVecs];
-    const Vec decay = splat(decays[0]);
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-      from[i] = place(p.source, r.read, 0, d + i), to[i] = place(p.pool, r.write, 0, d + i);
-      dx[i] = splat(dts[0] * to_f32(static_cast<const T*>(p.x.data)[p.x.row * r.row + p.x.head * h + d + i]));
-#pragma GCC unroll 4
-      for (int j = 0; j < kRowVecs; ++j) acc[i][j] = zero();
+  /// Rows [0, its result), 16 at a time.
+  int64_t update_strips() {
+    const int64_t group = h / p.heads_per_group;
+    const T* const c16 = static_cast<const T*>(p.c.data) + p.c.row * r.row + p.c.step * first + p.c.head * group;
+    const SsuStrip<State> strip(b, c, p.dots ? reinterpret_cast<const bf16_t*>(c16) : nullptr, decays[0], p.dstate,
+                                tile);
+    int64_t d = 0;
+    for (; d + strip.kRows <= p.dim; d += strip.kRows) {
+      alignas(64) float dx[strip.kRows];
+      const T* const x = static_cast<const T*>(p.x.data) + p.x.row * r.row + p.x.head * h + d;
+      store(dx, splat(dts[0]) * load(x));
+      strip.run(place(p.source, r.read, 0, d), p.source.dim, place(p.pool, r.write, 0, d), p.pool.dim, dx, y + d);
     }
-    for (int64_t at = 0; at < p.dstate; at += kRowLanes)
-#pragma GCC unroll 2
-      for (int j = 0; j < kRowVecs; j += 2) {
-        const int64_t e = at + j * kLanes;
-        const Vec b0 = load(b + e), b1 = load(b + e + kLanes), c0 = load(c + e), c1 = load(c + e + kLanes);
-#pragma GCC unroll 4
-        for (int i = 0; i < kRows; ++i) {
-          const Vec s0 = fma(dx[i], b0, load(from[i] + e) * decay),
-                    s1 = fma(dx[i], b1, load(from[i] + e + kLanes) * decay);
-        // Between the rows' arithmetic and to L2: all at once and to L1, 34 MB of f32 states took a third longer.
-#pragma GCC unroll 2
-          for (int64_t line = 0; line < 2 * kLanes * static_cast<int64_t>(sizeof(State)); line += 64)
-            __builtin_prefetch(reinterpret_cast<const char*>(from[i] + e) + 4096 + line, 0, 2);
-          write_pair(to[i] + e, s0, s1);
-          acc[i][j] = fma(s0, c0, acc[i][j]), acc[i][j + 1] = fma(s1, c1, acc[i][j + 1]);
-        }
-      }
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) acc[i][0] = (acc[i][0] + acc[i][2]) + (acc[i][1] + acc[i][3]);
-    linear::reduce_add4(acc[0][0], acc[1][0], acc[2][0], acc[3][0], y + d);
+    return d;
   }
   void update_row(int64_t d) {
     if constexpr (!C.one_decay) {

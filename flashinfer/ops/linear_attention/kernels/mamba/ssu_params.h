@@ -55,6 +55,7 @@ struct SsuParams {
   int64_t units_per_task;
   bool in_order;  // sequences share slots: a task does all sequences of its heads, one after the other
   bool softplus;
+  bool dots;                              // products of bf16 states with a bf16 C by the CPU's dot instruction
   SsuPool source, pool, cache, dst_pool;  // what `read`, `write`, `cache` and `dst` are slots of
   float dt_min, dt_max;                   // of dt with its bias, after softplus
   SsuOperand x, dt, z, out, b, c;         // of b and c, `head` is between groups
