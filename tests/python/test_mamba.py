@@ -327,6 +327,29 @@ def test_replayed_tokens_come_before_the_new_ones(dtype):
     assert all(torch.equal(args[n][[1, 2, 4]], before[n][[1, 2, 4]]) for n in ("x_cache", "B_cache", "dt_cache"))
 
 
+def test_e4m3_states_are_rounded_with_random_bits():
+    """Between the two neighbours of the exact value, on average at it, for normal and subnormal numbers; the same bits again for the same seed."""
+    args = rings(torch.float8_e4m3fn)
+    args["state"][3, :, :, ::4] = 0
+    for name in ("x_cache", "B_cache"):
+        args[name][3] *= 2.0 ** -7
+    before = {n: x.clone() for n, x in args.items() if isinstance(x, torch.Tensor)}
+    exact, total, results = replayed(before, 3, int(args["prev_num_accepted_tokens"][3])), 0, []
+    for seed in [*range(128), 127]:
+        mamba.checkpointing_ssu(**{**args, **{n: before[n].clone() for n in ("x_cache", "B_cache", "dt_cache")}, "state": (state := before["state"].clone()),
+                                   "state_scale": (scale := before["state_scale"].clone())},
+                                state_batch_indices=torch.tensor([3, -1, -1]), rand_seed=torch.tensor([seed]))
+        results.append(state[3].float().double())
+        total = total + results[-1]
+    assert torch.equal(results[-1], results[-2]) and not torch.equal(results[0], results[1])
+    exact = exact / scale[3].double()[..., None]
+    assert (exact.abs() < 2.0 ** -6).any() and (exact.abs() > 1).any()
+    ulp = 2.0 ** (exact.abs().log2().floor().clamp(min=-6) - 3)
+    assert all(((r - exact).abs() <= ulp * 1.001).all() for r in results)
+    error = (total / 129 - exact) / ulp
+    assert abs(error.mean()) < 0.01 and error.abs().max() < 0.25  # to nearest, the largest would be 0.5
+
+
 @pytest.mark.parametrize("error, message, change", [
     (ValueError, r"state_batch_indices\[0\] is 5", dict(state_batch_indices=torch.tensor([5, 0, 1]))),
     (ValueError, r"ring_start\[1\] is 12", dict(ring_start=torch.tensor([0, 12, 0, 0, 0], dtype=torch.int32))),
@@ -334,7 +357,7 @@ def test_replayed_tokens_come_before_the_new_ones(dtype):
     (ValueError, r"A is .* must be 1 or have stride 0 \(broadcasted\)", dict(A=-torch.rand(HEADS, DIM, STATE))),
     (ValueError, "state_scale is given", dict(state_scale=torch.ones(5, HEADS, DIM))),
     (ValueError, "max_seqlen is given", dict(max_seqlen=3)),
-    (ValueError, "random rounding is for f16", dict(rand_seed=torch.tensor([3]))),
+    (ValueError, "random rounding is for f16 and e4m3", dict(rand_seed=torch.tensor([3]))),
     (ValueError, "algorithm", dict(algorithm="fast")),
 ])
 def test_errors_of_replay(error, message, change):

@@ -92,6 +92,9 @@ constexpr op::Case kCheckpointing[] = {
      "cu_seqlens=i32:[0,3,3,6] max_seqlen=3 state_batch_indices=i64:[2,1,0]"},
     {"random", FI_RING("f16", "bf16", "2", "6") FI_NEW("bf16", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3] rand_seed=i64:[77]",
      "cpu", 0, 2e-2, 1e-2},
+    {"random_e4m3", "state=e4m3:2x4x16x40 x_cache=bf16:2x4x6x16 B_cache=bf16:2x2x6x40 dt_cache=f32:2x4x6:uniform(0,1) "
+     "state_scale=f32:2x4x16:uniform(0.01,0.02) " FI_NEW("bf16", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3] rand_seed=i64:[77]",
+     "cpu", 0, 1.3e-1, 1e-2},
     {"int8", "state=i8:2x4x16x40:randint(-127,127) x_cache=bf16:2x4x8x16 B_cache=bf16:2x2x8x40 dt_cache=f32:2x4x8:uniform(0,1) "
      "state_scale=f32:2x4x16:uniform(0.01,0.02) " FI_NEW("bf16", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[4,3]"},
     {"shared_slot", FI_RING("f32", "f32", "2", "8") FI_NEW("f32", "2", "2") "ring_start=i32:[5,1] prev_num_accepted_tokens=i32:[6,3] "

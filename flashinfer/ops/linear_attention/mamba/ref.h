@@ -38,6 +38,14 @@ inline double rounded_randomly(double x, uint32_t word) {
   const double y = std::floor(a / ulp + static_cast<double>(word & 0x1fff) / 8192) * ulp;
   return std::copysign(y < 0x1p-14 ? 0.0 : (y >= 65536 ? INFINITY : y), x);
 }
+/// |x| up to 448 in units of e4m3's last place, plus the random fraction, cut off.
+inline double rounded_to_e4m3_randomly(double x, uint32_t word) {
+  const double a = std::min(std::fabs(static_cast<double>(static_cast<float>(x))), 448.0);
+  int exponent;
+  std::frexp(a, &exponent);
+  const double ulp = std::ldexp(1.0, std::max(exponent - 4, -9));
+  return std::copysign(std::floor(a / ulp + static_cast<double>(word & 0xffff) / 65536) * ulp, x);
+}
 
 /// Writes `s` to t[lead..., h, :, :] as the options say; `flat` is the first element's number, for random rounding.
 struct Store {

@@ -44,8 +44,8 @@ void check_pools(const B& a, const TensorView& x_cache) {
   if (a.state_scale) check_shape("state_scale", *a.state_scale, {a.state.size(0), heads, a.state.size(2)});
   if (!a.rand_seed) return;
   FI_CHECK(a.rand_seed->numel() == 1, ValueError, "rand_seed is ", to_string(*a.rand_seed), ", but must be one number");
-  FI_CHECK(a.state.dtype() == DType::kF16, ValueError, "rand_seed is given, but state is ", to_string(a.state),
-           ": random rounding is for f16 states");
+  FI_CHECK(a.state.dtype() == DType::kF16 || a.state.dtype() == DType::kF8E4M3, ValueError,
+           "rand_seed is given, but state is ", to_string(a.state), ": random rounding is for f16 and e4m3 states");
   FI_CHECK(a.philox_rounds > 0, ValueError, "philox_rounds is ", a.philox_rounds, ", but must be at least 1");
 }
 void check_tokens(const Ssu& a) {

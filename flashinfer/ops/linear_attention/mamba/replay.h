@@ -15,7 +15,8 @@ namespace flashinfer {
 /// go to row (ring_start + k + i) % L; nothing else of the ring changes, and the caller advances ring_start and k.
 ///
 /// A, dt, dt_bias are one number a head: strides of 0 or extents of 1 behind it. int8 and e4m3 states have a scale a
-/// row of ds: stored is S * largest / max |S|, to nearest even. A sequence with pad_slot_id gives 0 and touches
+/// row of ds: stored is S * largest / max |S|, to nearest even or, of e4m3 with rand_seed, up with the probability of
+/// the part cut off (16 bits of Philox for each element). A sequence with pad_slot_id gives 0 and touches
 /// nothing. AssertionError: W > 16, or T > W. ValueError: what does not fit together, a slot that the pool does not
 /// have, ring_start outside [0, L), k outside [0, W].
 struct CheckpointingSsu {
@@ -37,7 +38,7 @@ struct CheckpointingSsu {
   std::optional<TensorView> state_batch_indices;  // [b] int32|int64; absent: sequence i has slot i
   int64_t pad_slot_id = -1;
   std::optional<TensorView> state_scale;  // [P, nh, dim] f32, of int8 and e4m3 states. Updated
-  std::optional<TensorView> rand_seed;    // [1] int64: f16 states are rounded with random bits
+  std::optional<TensorView> rand_seed;    // [1] int64: f16 and e4m3 states are rounded with random bits
   int64_t philox_rounds = 10;
   std::optional<int64_t> d_split;        // without effect, as are those below max_seqlen
   std::optional<TensorView> cu_seqlens;  // [b + 1] int32

@@ -44,10 +44,12 @@ void store_state(const B& a, int64_t slot, int64_t h, const State& s) {
     for (int64_t i = 0; i < n; ++i) {
       double v = s[static_cast<size_t>(d * n + i)] * by;
       if (whole) v = std::nearbyint(v);
-      if (a.rand_seed)
-        v = rounded_randomly(
-            v, random_word(static_cast<uint64_t>(*a.rand_seed->template data_as<int64_t>()),
-                           static_cast<uint64_t>(((slot * a.state.size(1) + h) * dim + d) * n + i), a.philox_rounds));
+      if (a.rand_seed) {
+        const auto word =
+            random_word(static_cast<uint64_t>(*a.rand_seed->template data_as<int64_t>()),
+                        static_cast<uint64_t>(((slot * a.state.size(1) + h) * dim + d) * n + i), a.philox_rounds);
+        v = a.state_scale ? rounded_to_e4m3_randomly(v, word) : rounded_randomly(v, word);
+      }
       put(a.state, {slot, h, d, i}, v);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding to f16 with random bits, one element at a time. Freestanding.
+// Rounding to f16 and e4m3 with random bits, one element at a time. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -24,6 +24,26 @@ inline f16_t round_randomly(float x, uint32_t word) {
     y.bits = static_cast<uint16_t>(sign | 0x7c00u);
   else
     y.bits = static_cast<uint16_t>(sign | ((sum >> 13) - (112u << 10)));
+  return y;
+}
+
+/// x as e4m3, the low 16 bits of `word` being added to the highest of the bits that it has not; below 2^-6 these are
+/// the bits below 2^-9. What is above 448 becomes 448; NaN stays NaN.
+inline e4m3_t round_e4m3_randomly(float x, uint32_t word) {
+  const uint32_t u = scalar_detail::bits(x), sign = u >> 31 << 7, magnitude = u & 0x7fffffffu;
+  const int exponent = static_cast<int>(magnitude >> 23), drop = exponent < 121 ? 141 - exponent : 20;
+  uint32_t code = 0;
+  if (magnitude > 0x7f800000u) {
+    code = 0x7f;
+  } else if (magnitude >= 0x43e00000u) {
+    code = 0x7e;
+  } else if (drop <= 40) {  // else less than 2^-16 of the last place
+    const uint64_t digits = (magnitude & 0x7fffffu) | 0x800000u;
+    const auto places = static_cast<uint32_t>((digits + (uint64_t{word & 0xffffu} << (drop - 16))) >> drop);
+    code = exponent < 121 ? places : (static_cast<uint32_t>(exponent - 121) << 3) + places;
+  }
+  e4m3_t y;
+  y.bits = static_cast<uint8_t>(sign | code);
   return y;
 }
 

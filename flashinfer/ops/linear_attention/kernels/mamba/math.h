@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of state-space models: softplus, and rounding to f16 with random bits.
+// Numbers of state-space models: softplus, and rounding with random bits.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/ops/linear_attention/kernels/common/random_rounding.h"
@@ -52,14 +52,20 @@ inline void philox_words(uint64_t seed, uint64_t block, int64_t rounds, uint32_t
     out[4 * i] = c0[i], out[4 * i + 1] = c1[i], out[4 * i + 2] = c2[i], out[4 * i + 3] = c3[i];
 }
 
-/// to[i] = from[i] rounded with the random numbers of elements [e, e + n): word (e + i) % 4 of counter (e + i) / 4.
-inline void store_randomly(f16_t* to, const float* from, int64_t n, uint64_t e, uint64_t seed, int64_t rounds) {
+/// to[i] = by * from[i] as f16 or e4m3, rounded with the random numbers of elements [e, e + n): word (e + i) % 4 of
+/// counter (e + i) / 4.
+template <class T>
+inline void store_randomly(T* to, const float* from, float by, int64_t n, uint64_t e, uint64_t seed, int64_t rounds) {
   alignas(64) uint32_t words[4 * kPhiloxBlocks];
   for (int64_t i = 0; i < n;) {
     const uint64_t at = e + static_cast<uint64_t>(i);
     philox_words(seed, at / 4, rounds, words);
-    int64_t w = static_cast<int64_t>(at % 4);
-    for (; w < 4 * kPhiloxBlocks && i < n; ++w, ++i) to[i] = round_randomly(from[i], words[w]);
+    for (int64_t w = static_cast<int64_t>(at % 4); w < 4 * kPhiloxBlocks && i < n; ++w, ++i) {
+      if constexpr (sizeof(T) == 1)
+        to[i] = round_e4m3_randomly(from[i] * by, words[w]);
+      else
+        to[i] = round_randomly(from[i] * by, words[w]);
+    }
   }
 }
 

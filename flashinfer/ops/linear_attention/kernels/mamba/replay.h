@@ -109,6 +109,8 @@ class Replay {
     }
     if constexpr (kScaled) linear::scale_row(state, scale(r.read, d), p.dstate);
   }
+  /// The number of a row's first element in the pool, for random bits.
+  uint64_t flat(int64_t d) const { return static_cast<uint64_t>(((r.write * p.heads + h) * p.dim + d) * p.dstate); }
   void write_row(int64_t d) const {
     State* const to = place(r.write, d);
     if constexpr (kScaled) {
@@ -116,6 +118,9 @@ class Replay {
       for (int64_t i = 0; i < p.dstate; ++i)
         largest = __builtin_fabsf(state[i]) > largest ? __builtin_fabsf(state[i]) : largest;
       const float by = largest > 0 ? kLargest / largest : 1.0f;
+      scale(r.write, d) = 1.0f / by;
+      if constexpr (!kInt)
+        if (p.rounds) return store_randomly(to, state, by, p.dstate, flat(d), p.seed, p.rounds);
       for (int64_t i = 0; i < p.dstate; ++i) {
         float v = state[i] * by;
         v = v > kLargest ? kLargest : (v < -kLargest ? -kLargest : v);
@@ -124,13 +129,9 @@ class Replay {
         else
           to[i] = State(v);
       }
-      scale(r.write, d) = 1.0f / by;
     } else {
       if constexpr (C.state == DType::kF16)
-        if (p.rounds)
-          return store_randomly(to, state, p.dstate,
-                                static_cast<uint64_t>(((r.write * p.heads + h) * p.dim + d) * p.dstate), p.seed,
-                                p.rounds);
+        if (p.rounds) return store_randomly(to, state, 1.0f, p.dstate, flat(d), p.seed, p.rounds);
       linear::narrow_as<State>(state, p.dstate, to, 0);
     }
   }

@@ -136,7 +136,8 @@ class Ssu {
       if constexpr (C.state == DType::kF16)
         if (p.rounds) {
           const int64_t e = pool.flat_slot * slot + pool.flat_step * entry + (h * p.dim + d) * p.dstate;
-          return store_randomly(to, state, p.dstate, static_cast<uint64_t>(e + t * p.step_elements), p.seed, p.rounds);
+          return store_randomly(to, state, 1.0f, p.dstate, static_cast<uint64_t>(e + t * p.step_elements), p.seed,
+                                p.rounds);
         }
       int64_t i = 0;
       for (; i + kLanes <= p.dstate; i += kLanes) write_tail(to + i, load(state + i), kLanes);
