@@ -11,16 +11,28 @@
 #include <thread>
 
 #include "flashinfer/comm/group_state.h"
+#include "flashinfer/comm/mpi.h"
+#include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
 
 namespace flashinfer::comm {
 namespace {
 
-/// What a rank says when it connects.
+/// What a rank says when it connects; its token and host follow.
 struct Hello {
   int32_t rank, size, process;
   char version[52];
 };
+std::string host_name() {
+  char text[256] = {};
+  return gethostname(text, sizeof text - 1) == 0 ? text : "";
+}
+/// What processes have in common that can share memory: the running kernel, the network's names, the user.
+std::string machine() {
+  char net[64] = {};
+  const ssize_t n = readlink("/proc/self/ns/net", net, sizeof net - 1);
+  return str(fs::read_file("/proc/sys/kernel/random/boot_id").value_or(""), " ", n > 0 ? net : "", " ", getuid());
+}
 
 /// A descriptor that becomes readable when this process ends, whoever waits for it; invalid on kernels before 5.3.
 Fd own_process() { return Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))); }
@@ -36,7 +48,7 @@ void Group::State::refuse(const Fd& listener, const Fd& newcomer, const std::str
   tell(newcomer);
   const Deadline deadline = after(std::min(5.0, timeout_seconds()));
   while (told < size - 1 && wait_readable(listener.get(), deadline)) {
-    const Fd late = accept_at(listener.get());
+    const Fd late = meeting.accept(listener.get());
     Frame hello;
     if (late && receive_frame(late.get(), hello, after(1)) == Received::kFrame) tell(late);
   }
@@ -47,8 +59,16 @@ void Group::State::add(const Fd& listener, Fd connection, Deadline deadline) {
   Frame frame;
   Hello hello;
   const auto soon = std::min(deadline, after(5));
-  if (receive_frame(connection.get(), frame, soon) != Received::kFrame || frame.bytes.size() != sizeof hello) return;
+  if (receive_frame(connection.get(), frame, soon) != Received::kFrame || frame.bytes.size() < sizeof hello) return;
   std::memcpy(&hello, frame.bytes.data(), sizeof hello);
+  std::string_view rest = std::string_view(frame.bytes).substr(sizeof hello);
+  std::string token, host;
+  try {
+    if (!rest.empty()) token = take(rest), host = take(rest);  // other versions may say less
+  } catch (const RuntimeError&) {
+    return;  // a stranger, who says something else
+  }
+  if (token != *meeting.token) return;  // a stranger
   hello.version[sizeof hello.version - 1] = 0;
   const std::string who = process_text(hello.rank, hello.process);
   if (std::string_view(hello.version) != build::version())
@@ -63,7 +83,7 @@ void Group::State::add(const Fd& listener, Fd connection, Deadline deadline) {
       refuse(listener, connection, str("processes ", processes[r], " and ", hello.process, " both are rank ", r));
     return;
   }
-  processes[r] = hello.process;
+  processes[r] = hello.process, hosts[r] = host;
   if (!frame.fds.empty()) ends[r] = std::move(frame.fds[0]);
   channels[r] = std::move(connection);
 }
@@ -72,7 +92,7 @@ void Group::State::connect_root() {
   const double patience = timeout_seconds();
   const Deadline deadline = after(patience);
   Fd listener;
-  while (!(listener = listen_at(name))) {
+  while (!(listener = meeting.listen())) {
     if (std::chrono::steady_clock::now() > deadline) fail("connect", "another process is rank 0 of this group");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -97,8 +117,9 @@ void Group::State::connect_root() {
       if (c && at != wanted.end() && at->revents) refuse(listener, {}, str(text(r), " has ended"));
     }
     if (wanted[0].revents)
-      if (Fd connection = accept_at(listener.get())) add(listener, std::move(connection), deadline);
+      if (Fd connection = meeting.accept(listener.get())) add(listener, std::move(connection), deadline);
   }
+  if (meeting.done) meeting.done();
   welcome();
 }
 /// Processes and their descriptors, to every rank.
@@ -107,8 +128,9 @@ void Group::State::welcome() {
   std::vector<int> fds;
   for (size_t r = 0; r < static_cast<size_t>(size); ++r) {
     append(bytes, str(processes[r]));
-    append(bytes, ends[r] ? "1" : "0");
-    if (ends[r]) fds.push_back(ends[r].get());
+    append(bytes, hosts[r]);
+    append(bytes, meeting.local && ends[r] ? "1" : "0");
+    if (meeting.local && ends[r]) fds.push_back(ends[r].get());
   }
   for (int r = 1; r < size; ++r)
     if (!send_frame(channels[static_cast<size_t>(r)].get(), FrameKind::kData, bytes, fds, after(5)))
@@ -120,14 +142,16 @@ void Group::State::connect_other() {
   const Deadline deadline = after(1.2 * patience + 0.2);  // rank 0 gives up first and says who is missing
   Hello hello{rank, size, process, {}};
   std::snprintf(hello.version, sizeof hello.version, "%s", build::version());
-  const Fd own = own_process();
+  const Fd own = meeting.local ? own_process() : Fd();
   const int fd = own.get();
   Frame frame;
   for (;;) {
     if (std::chrono::steady_clock::now() > deadline)
       fail("connect", str("rank 0 did not connect within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
-    Fd c = connect_to(name);
-    const std::string_view bytes(reinterpret_cast<const char*>(&hello), sizeof hello);
+    Fd c = meeting.connect();
+    std::string bytes(reinterpret_cast<const char*>(&hello), sizeof hello);
+    append(bytes, *meeting.token);
+    append(bytes, host_name());
     if (c && send_frame(c.get(), FrameKind::kData, bytes, own ? std::span(&fd, 1) : std::span<const int>(), deadline) &&
         receive_frame(c.get(), frame, deadline) == Received::kFrame) {
       channels[0] = std::move(c);
@@ -140,26 +164,37 @@ void Group::State::connect_other() {
   size_t next = 0;
   for (size_t r = 0; r < static_cast<size_t>(size); ++r) {
     processes[r] = std::stoi(std::string(take(rest)));
+    hosts[r] = take(rest);
     if (take(rest) == "1" && next < frame.fds.size()) ends[r] = std::move(frame.fds[next++]);
   }
+}
+
+void Group::State::connect() {
+  const auto n = static_cast<size_t>(size);
+  channels.resize(rank == 0 ? n : 1);
+  processes.resize(n), hosts.resize(n), ends.resize(n);
+  if (rank == 0) {
+    processes[0] = process, hosts[0] = host_name();
+    ends[0] = own_process();
+    if (size > 1) connect_root();
+  } else {
+    connect_other();
+  }
+  if (meeting.local) return;
+  const auto machines = exchange("connect", machine());
+  one_machine = std::all_of(machines.begin(), machines.end(), [&](const std::string& m) { return m == machines[0]; });
 }
 
 std::shared_ptr<Group> Group::connect(const std::string& name, int rank, int size) {
   FI_CHECK(!name.empty(), ValueError, "the group's name is empty");
   FI_CHECK(size >= 1 && size <= kMaxRanks, ValueError, "size is ", size, ", but must be in [1, ", kMaxRanks, "]");
   FI_CHECK(rank >= 0 && rank < size, ValueError, "rank is ", rank, ", but must be in [0, ", size, ")");
+  const bool by_mpi = name == kMpiName;
+  const std::string address = by_mpi ? mpi::first_rank_says(rank, size, rank == 0 ? Group::invite() : "") : name;
   auto state = std::make_unique<State>(State{.name = name, .rank = rank, .size = size});
-  const auto n = static_cast<size_t>(size);
-  state->channels.resize(rank == 0 ? n : 1);
-  state->processes.resize(n);
-  state->ends.resize(n);
-  if (rank == 0) {
-    state->processes[0] = state->process;
-    state->ends[0] = own_process();
-    if (size > 1) state->connect_root();
-  } else {
-    state->connect_other();
-  }
+  state->meeting = meeting_of(address);
+  state->by_mpi = by_mpi;
+  state->connect();
   return std::shared_ptr<Group>(new Group(std::move(state)));
 }
 

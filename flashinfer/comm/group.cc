@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +12,13 @@
 #include <sstream>
 
 #include "flashinfer/comm/group_state.h"
+#include "flashinfer/comm/tcp.h"
+#include "flashinfer/comm/transport.h"
 #include "flashinfer/comm/window.h"
 #include "flashinfer/comm/window_state.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/hex.h"
 
 namespace flashinfer::comm {
-namespace {
-std::string random_name() {
-  uint64_t bits[2];
-  FI_CHECK(getrandom(bits, sizeof bits, 0) == sizeof bits, RuntimeError,
-           "cannot draw a random name: ", std::strerror(errno));
-  return hex(bits[0]) + hex(bits[1]);
-}
-}  // namespace
-
 double timeout_seconds() { return std::clamp(env::number("FLASHINFER_COMM_TIMEOUT_S"), 0.0, 1e7); }
 
 // ---- messages ----
@@ -115,8 +106,17 @@ std::vector<std::string> Group::exchange(std::string_view what, std::string_view
 std::string Group::why_gone(int rank) const {
   const Fd& end = state_->ends[static_cast<size_t>(rank)];
   pollfd p{end.get(), POLLIN, 0};
-  if (!end || rank == state_->rank || poll(&p, 1, 0) <= 0) return {};
+  if (rank == state_->rank) return {};
+  if (!state_->meeting.local) return state_->why_disconnected(rank);
+  if (!end || poll(&p, 1, 0) <= 0) return {};
   return str(state_->text(rank), " has ended");
+}
+/// Only rank 0 is connected to all.
+std::string Group::State::why_disconnected(int other) const {
+  if (rank && other) return {};
+  pollfd p{channels[static_cast<size_t>(other)].get(), POLLRDHUP, 0};
+  if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLRDHUP | POLLHUP | POLLERR))) return {};
+  return str(text(other), " has ended or left the group");
 }
 
 std::shared_ptr<Group> Group::split(int color, int key) {
@@ -124,7 +124,9 @@ std::shared_ptr<Group> Group::split(int color, int key) {
     int color, key, rank;
     std::string name;
   };
-  const auto all = exchange("split", str(color, ' ', key, ' ', random_name()));
+  const bool local = state_->meeting.local;
+  const std::string own = local ? random_token() : invite();
+  const auto all = exchange("split", str(color, ' ', key, ' ', own));
   std::vector<Member> members;
   for (int r = 0; r < size(); ++r) {
     Member m{0, 0, r, {}};
@@ -133,15 +135,23 @@ std::shared_ptr<Group> Group::split(int color, int key) {
   }
   std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
   const auto me = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.rank == rank(); });
-  return connect(members[0].name, static_cast<int>(me - members.begin()), static_cast<int>(members.size()));
+  if (!local && me != members.begin()) withdraw(own);
+  auto part = connect(members[0].name, static_cast<int>(me - members.begin()), static_cast<int>(members.size()));
+  part->state_->by_mpi = state_->by_mpi;
+  return part;
 }
 
 // ---- windows ----
-std::shared_ptr<Window> Group::window(int64_t bytes) {
-  state_->check_usable();
-  FI_CHECK(bytes >= 0 && bytes < int64_t{1} << 46, ValueError, "a window of ", bytes, " bytes is not possible");
-  const std::string what = str("window(", bytes, ")");
-  const WindowLayout layout(bytes, size());
+TransportKind Group::State::kind_of(const std::string& transport) const {
+  const std::string& t = transport.empty() ? env::text("FLASHINFER_COMM_TRANSPORT") : transport;
+  FI_CHECK(t == "auto" || t == "shm" || t == "tcp" || t == "mpi", ValueError, "transport is '", t,
+           "', but must be auto, shm, tcp or mpi");
+  if (t == "tcp") return TransportKind::kTcp;
+  if (t == "mpi" || (t == "auto" && !one_machine && by_mpi)) return TransportKind::kMpi;
+  return t == "shm" || one_machine ? TransportKind::kShared : TransportKind::kTcp;
+}
+
+std::unique_ptr<Transport> Group::shared_memory(const std::string& what, const WindowLayout& layout) {
   Fd memory;
   const auto make = [&] {
     Fd fd(memfd_create("flashinfer-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -151,10 +161,36 @@ std::shared_ptr<Window> Group::window(int64_t bytes) {
     return fd;
   };
   state_->exchange(what, {}, make, &memory);
+  return share_memory(memory.get(), layout.total, layout.stride * static_cast<size_t>(rank()), layout.stride);
+}
+
+std::shared_ptr<Group> Group::beside() {
+  if (state_->meeting.local) return shared_from_this();
+  if (!state_->beside) {
+    FI_CHECK(state_->one_machine, RuntimeError, "group '", name(),
+             "': transport shm needs ranks of one machine and user");
+    const std::string unix_name = exchange("window", random_token())[0];
+    state_->beside = connect(unix_name, rank(), size());
+    state_->beside->state_->name = name();
+  }
+  return state_->beside;
+}
+
+std::shared_ptr<Window> Group::window(int64_t bytes, const std::string& transport) {
+  state_->check_usable();
+  FI_CHECK(bytes >= 0 && bytes < int64_t{1} << 46, ValueError, "a window of ", bytes, " bytes is not possible");
+  const TransportKind kind = state_->kind_of(transport);
+  const WindowLayout layout(bytes, size());
+  constexpr const char* kNames[] = {"", ", tcp", ", mpi"};
+  const std::string what = str("window(", bytes, kNames[static_cast<int>(kind)], ")");
+  const auto group = kind == TransportKind::kShared ? beside() : shared_from_this();
   std::unique_ptr<Window::State> w;
   std::string problem;
   try {
-    w = std::make_unique<Window::State>(shared_from_this(), memory.get(), bytes);
+    auto made = kind == TransportKind::kShared ? group->shared_memory(what, layout)
+                : kind == TransportKind::kTcp  ? connect_by_tcp(*this, what, state_->one_machine, layout.total)
+                                               : connect_by_mpi(*this, what, layout.total);
+    w = std::make_unique<Window::State>(group, std::move(made), bytes);
   } catch (const Error& e) {
     problem = e.message();
   }

@@ -39,12 +39,30 @@ inline std::string_view take(std::string_view& from) {
   return s;
 }
 
+/// Where the ranks of a group find rank 0.
+struct Meeting {
+  std::function<Fd()> listen, connect;  // invalid: another process listens, none does yet
+  Fd (*accept)(int listener);
+  bool local;                                                            // a Unix socket, which carries descriptors
+  std::shared_ptr<std::string> token = std::make_shared<std::string>();  // that the others know
+  std::function<void()> done{};                                          // rank 0: all are there
+};
+/// Of a group's name (Group::connect).
+Meeting meeting_of(const std::string& name);
+
+enum class TransportKind : uint8_t { kShared, kTcp, kMpi };
+
 struct Group::State {
   std::string name;
   int rank, size, process = getpid();
-  std::vector<Fd> channels{};    // of rank 0: to each rank; of another rank: [0], to rank 0
-  std::vector<int> processes{};  // by rank
-  std::vector<Fd> ends{};        // by rank: readable when the process has ended; may be invalid
+  Meeting meeting{};
+  bool by_mpi = false;               // the ranks are those of MPI_COMM_WORLD
+  bool one_machine = true;           // and of one user
+  std::shared_ptr<Group> beside{};   // the same ranks at a Unix socket, for shared memory
+  std::vector<std::string> hosts{};  // by rank; empty: all met at a Unix socket
+  std::vector<Fd> channels{};        // of rank 0: to each rank; of another rank: [0], to rank 0
+  std::vector<int> processes{};      // by rank
+  std::vector<Fd> ends{};            // by rank: readable when the process has ended; may be invalid
   std::string failed{};
 
   [[noreturn]] void fail(std::string_view what, const std::string& reason) {
@@ -62,8 +80,15 @@ struct Group::State {
              ": a forked child connects a group of its own");
     FI_CHECK(failed.empty(), RuntimeError, "group '", name, "', rank ", rank, ": failed before: ", failed);
   }
-  std::string text(int r) const { return process_text(r, processes[static_cast<size_t>(r)]); }
+  std::string text(int r) const {
+    const auto i = static_cast<size_t>(r);
+    return process_text(r, processes[i]) + (meeting.local || hosts[i].empty() ? "" : " of " + hosts[i]);
+  }
 
+  TransportKind kind_of(const std::string& transport) const;
+  std::string why_disconnected(int other) const;
+
+  void connect();
   void connect_root();
   void connect_other();
   void welcome();

@@ -15,8 +15,8 @@ std::map<const void*, std::weak_ptr<Window>>& windows() {
 }
 }  // namespace
 
-Tensor share(const std::shared_ptr<Group>& group, int64_t bytes) {
-  const std::shared_ptr<Window> window = group->window(bytes);
+Tensor share(const std::shared_ptr<Group>& group, int64_t bytes, const std::string& transport) {
+  const std::shared_ptr<Window> window = group->window(bytes, transport);
   const void* first = window->of(0);
   const int64_t stride = group->size() > 1 ? window->of(1) - window->of(0) : bytes;
   const int64_t shape[] = {group->size(), bytes}, strides[] = {stride, 1};

@@ -28,11 +28,19 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSpin = std::chrono::microseconds(50);
 /// Sleepers look this often whether those they wait for still live.
 constexpr timespec kLook{0, 20'000'000};
+constexpr auto kLookEvery = std::chrono::milliseconds(5);
 
 static_assert(std::endian::native == std::endian::little, "the low word of an epoch lies first");
 uint32_t* low_word(std::atomic<uint64_t>& epoch) { return reinterpret_cast<uint32_t*>(&epoch); }
 void sleep_on(std::atomic<uint64_t>& epoch, uint64_t seen) {
   syscall(SYS_futex, low_word(epoch), FUTEX_WAIT, static_cast<uint32_t>(seen), &kLook, nullptr, 0);
+}
+/// The publisher stores the epoch, then looks for sleepers; a sleeper counts itself, then looks at the epoch.
+void sleep_until_published(RankPage& other, uint64_t wanted) {
+  other.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const uint64_t seen = other.flag.epoch.load(std::memory_order_seq_cst);
+  if (seen < wanted) sleep_on(other.flag.epoch, seen);
+  other.sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 void wake(RankPage& page) {
   if (page.sleepers.load(std::memory_order_seq_cst)) [[unlikely]]
@@ -64,30 +72,41 @@ void copy_text(char (&to)[512], const std::string& text) { std::snprintf(to, siz
 std::string text_of(const char (&from)[512]) { return {from, strnlen(from, sizeof from)}; }
 }  // namespace
 
-Window::State::State(std::shared_ptr<Group> g, int memory, int64_t n)
+Window::State::State(std::shared_ptr<Group> g, std::unique_ptr<Transport> t, int64_t n)
     : group(std::move(g)),
       bytes(n),
       layout(n, group->size()),
+      transport(std::move(t)),
+      base(transport->image()),
+      shared(transport->is_shared()),
       spins(group->size() <= usable_cpus()),
       process(getpid()),
-      forks(comm::forks()) {
-  void* at = mmap(nullptr, layout.total, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  FI_CHECK(at != MAP_FAILED, RuntimeError, "cannot map ", layout.total,
-           " bytes of shared memory: ", std::strerror(errno));
-  base = static_cast<std::byte*>(at);
-  const auto offset = static_cast<off_t>(layout.stride * static_cast<size_t>(group->rank()));
-  if (const int e = posix_fallocate(memory, offset, static_cast<off_t>(layout.stride))) {
-    munmap(base, layout.total);
-    throw RuntimeError(str("cannot allocate ", layout.stride, " bytes of shared memory: ", std::strerror(e)));
+      forks(comm::forks()) {}
+Window::State::~State() {
+  if (process != getpid()) return;  // a forked child does not speak for its parent
+  if (own().presence.load(std::memory_order_relaxed) == Presence::kThere) tell_presence(Presence::kLeft);
+  for (int i = 0; i < 100 && !shared; ++i) {  // the others may still want what was put last
+    transport->progress();
+    bool sent = true;
+    for (int r = 0; r < group->size(); ++r) sent = sent && (r == group->rank() || transport->sent(r));
+    if (sent) break;
+    transport->sleep();
   }
 }
-Window::State::~State() {
-  if (process == getpid()) {  // a forked child does not speak for its parent
-    Presence there = Presence::kThere;
-    own().presence.compare_exchange_strong(there, Presence::kLeft);
-    wake(own());
-  }
-  munmap(base, layout.total);
+
+void Window::State::post(const void* part, size_t n) {
+  if (shared) return;
+  const auto offset = static_cast<size_t>(static_cast<const std::byte*>(part) - base);
+  for (int r = 0; r < group->size(); ++r)
+    if (r != group->rank()) transport->post(r, offset, n);
+}
+void Window::State::tell_presence(Presence presence) {
+  RankPage& page = own();
+  if (presence == Presence::kFailed) post(page.reason, sizeof page.reason);
+  page.presence.store(presence, std::memory_order_release);
+  post(&page.presence, sizeof page.presence);
+  transport->progress();
+  wake(page);
 }
 
 void Window::State::check_usable() const {
@@ -100,9 +119,15 @@ void Window::State::check_usable() const {
 void Window::State::fail(const std::string& reason) {
   failed = reason;
   copy_text(own().reason, reason);
-  own().presence.store(Presence::kFailed, std::memory_order_release);
-  wake(own());
+  tell_presence(Presence::kFailed);
   throw GroupError(str("group '", group->name(), "', rank ", group->rank(), ": ", reason));
+}
+
+std::string Window::State::why_gone(int rank) const {
+  std::string reason = group->why_gone(rank);
+  if (!reason.empty()) return reason;
+  const std::string closed = transport->why_closed(rank);
+  return closed.empty() ? reason : str("rank ", rank, " ", closed);
 }
 
 void Window::State::check_others(uint64_t wanted, uint64_t among) {
@@ -117,7 +142,7 @@ void Window::State::check_others(uint64_t wanted, uint64_t among) {
     else if (presence == Presence::kLeft)
       reason = str("rank ", r, " has left the group");
     else
-      reason = group->why_gone(r);
+      reason = why_gone(r);
     // It may have published between the two looks, before it went.
     if (!reason.empty() && other.flag.epoch.load(std::memory_order_acquire) < wanted) fail(reason);
   }
@@ -125,7 +150,12 @@ void Window::State::check_others(uint64_t wanted, uint64_t among) {
 
 void Window::State::wait_for(int rank, uint64_t wanted, uint64_t among) {
   RankPage& other = page(rank);
-  const auto arrived = [&] { return other.flag.epoch.load(std::memory_order_acquire) >= wanted; };
+  const auto arrived = [&] {
+    if (other.flag.epoch.load(std::memory_order_acquire) >= wanted) return true;
+    if (shared) return false;
+    transport->progress();
+    return other.flag.epoch.load(std::memory_order_acquire) >= wanted;
+  };
   if (arrived()) return;
   const auto begin = Clock::now();
   if (spins) do {
@@ -135,13 +165,17 @@ void Window::State::wait_for(int rank, uint64_t wanted, uint64_t among) {
       }
     } while (Clock::now() - begin < kSpin);
   const double patience = timeout_seconds();
+  auto next_look = begin;
   while (!arrived()) {
-    // The publisher stores the epoch, then looks for sleepers; a sleeper counts itself, then looks at the epoch.
-    other.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    const uint64_t seen = other.flag.epoch.load(std::memory_order_seq_cst);
-    if (seen < wanted) sleep_on(other.flag.epoch, seen);
-    other.sleepers.fetch_sub(1, std::memory_order_relaxed);
-    if (arrived()) return;
+    if (!shared) {
+      transport->sleep();
+      if (arrived()) return;
+      if (Clock::now() < next_look) continue;
+      next_look = Clock::now() + kLookEvery;
+    } else {
+      sleep_until_published(other, wanted);
+      if (arrived()) return;
+    }
     check_others(wanted, among);
     if (std::chrono::duration<double>(Clock::now() - begin).count() > patience)
       fail(str("rank ", rank, " did not arrive within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
@@ -152,6 +186,17 @@ Window::Window(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Window::~Window() = default;
 const Group& Window::group() const { return *state_->group; }
 int64_t Window::bytes() const { return state_->bytes; }
+bool Window::is_shared() const { return state_->shared; }
+void Window::put(int to, int owner, int64_t offset, int64_t bytes) {
+  State& s = *state_;
+  if (s.shared || to == s.group->rank() || bytes <= 0) return;
+  s.transport->put(to, static_cast<size_t>(of(owner) + offset - s.base), static_cast<size_t>(bytes));
+}
+void Window::put_to_all(int64_t offset, int64_t bytes) {
+  State& s = *state_;
+  if (s.shared) return;
+  for (int r = 0; r < s.group->size(); ++r) put(r, s.group->rank(), offset, bytes);
+}
 std::byte* Window::of(int rank) const {
   return state_->base + state_->layout.stride * static_cast<size_t>(rank) + WindowLayout::kPage;
 }
@@ -159,6 +204,20 @@ std::byte* Window::of(int rank) const {
 uint64_t Window::phase() {
   state_->settle();
   return state_->epoch;
+}
+
+void Window::State::flush(uint64_t among) {
+  const double patience = timeout_seconds();
+  const auto begin = Clock::now();
+  for (int r = 0; r < group->size(); ++r) {
+    if (r == group->rank() || !is_among(r, among)) continue;
+    while (!transport->sent(r) && page(r).presence == Presence::kThere && group->why_gone(r).empty()) {
+      if (std::chrono::duration<double>(Clock::now() - begin).count() > patience)
+        fail(str("rank ", r, " has not taken this rank's bytes within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
+      transport->progress();
+      if (!transport->sent(r)) transport->sleep();
+    }
+  }
 }
 
 void Window::State::wait_for_all(uint64_t wanted) {
@@ -179,13 +238,17 @@ void Window::State::publish(uint64_t hash) {
   ++epoch;
   flag.call[kept(epoch)].store(hash, std::memory_order_relaxed);
   flag.epoch.store(epoch, std::memory_order_seq_cst);
+  post(&flag, sizeof flag);
+  transport->progress();
   wake(own());
 }
 
 uint64_t Window::publish(const Signature& call) {
   State& s = *state_;
   s.settle();
-  s.own().signatures[kept(s.epoch + 1)] = call;
+  Signature& own = s.own().signatures[kept(s.epoch + 1)];
+  own = call;
+  s.post(&own, sizeof own);
   s.publish(hash_of(call));
   return s.epoch;
 }
@@ -210,13 +273,16 @@ void Window::wait(uint64_t epoch, Describe describe, uint64_t among) {
     s.fail(str("rank ", r, " calls ", describe(other.signatures[kept(epoch)]), ", but rank ", s.group->rank(),
                " calls ", describe(own.signatures[kept(epoch)])));
   }
+  if (!s.shared) s.flush(among);
 }
 
 void Window::abandon(const std::string& reason) {
   State& s = *state_;
   s.check_usable();
   if (s.unmatched && s.epoch >= kKeptPhases) s.wait_for_all(s.epoch - (kKeptPhases - 2));
-  copy_text(s.own().abandoned[kept(s.epoch + 1)], reason);
+  auto& text = s.own().abandoned[kept(s.epoch + 1)];
+  copy_text(text, reason);
+  s.post(text, sizeof text);
   s.publish(0);
   s.unmatched = true;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory of a group: `bytes` a rank, all mapped by every rank, and a counter a rank with which one says that
-// what it wrote may be read.
+// Memory of a group: `bytes` a rank, which every rank can read, and a counter a rank with which one says that what it
+// wrote may be read. On one machine it is shared memory. Else each rank has an image of all ranks' memory, and put()
+// says which bytes of it the others need.
 //
-// A collective call is phases of: write to your own memory, publish(), wait(), read the others' memory. Counters only
-// grow, so no value in the memory has a meaning and nothing is reset. A rank that has passed wait(e) knows that all
-// have published e, hence left the reads of phase e - 1: memory that alternates between two halves needs one phase a
-// call.
+// A collective call is phases of: write to your own memory, put(), publish(), wait(), read the others' memory. Counters
+// only grow, so no value in the memory has a meaning and nothing is reset. A rank that has passed wait(e) knows that
+// all have published e, hence left the reads of phase e - 1: memory that alternates between two halves needs one phase
+// a call.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +34,18 @@ class Window {
 
   const Group& group() const;
   int64_t bytes() const;
-  /// The memory of a rank, aligned to a page. Written by that rank alone.
+  /// The memory of a rank, aligned to a page; without shared memory, this rank's image of it.
   std::byte* of(int rank) const;
   std::byte* own() const { return of(group().rank()); }
+  /// Whether all ranks map the same memory: then put() does nothing.
+  bool is_shared() const;
+
+  /// Bytes [offset, offset + bytes) of of(owner), as this rank wrote them, are there in rank `to` when it has waited
+  /// for the phase that this rank publishes next. Until all have published the one after that, they must not change
+  /// here.
+  void put(int to, int owner, int64_t offset, int64_t bytes);
+  /// put() of own() to all other ranks.
+  void put_to_all(int64_t offset, int64_t bytes);
 
   /// The last phase that this rank has published, the same on all ranks between two calls. Waits for the ranks that
   /// have not reached it, if it was abandoned.

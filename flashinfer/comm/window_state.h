@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "flashinfer/comm/transport.h"
 #include "flashinfer/comm/window.h"
 #include "flashinfer/core/int_math.h"
 
@@ -48,16 +49,21 @@ struct WindowLayout {
 static_assert(sizeof(RankPage) <= WindowLayout::kPage);
 
 struct Window::State {
-  /// Maps the memory and allocates this rank's part of it, from the memory of this process's node. RuntimeError.
-  State(std::shared_ptr<Group> group, int memory, int64_t bytes);
+  State(std::shared_ptr<Group> group, std::unique_ptr<Transport> transport, int64_t bytes);
   ~State();
   RankPage& page(int rank) const {
     return *reinterpret_cast<RankPage*>(base + layout.stride * static_cast<size_t>(rank));
   }
   RankPage& own() const { return page(group->rank()); }
+  /// A part of this rank's page to all others.
+  void post(const void* part, size_t n);
+  void tell_presence(Presence presence);
+  /// Returns when all of `among` have what was put for them, or never will.
+  void flush(uint64_t among);
   void check_usable() const;
   /// Throws, now and in later calls of any rank.
   [[noreturn]] void fail(const std::string& reason);
+  std::string why_gone(int rank) const;
   /// Throws when a rank of `among` that has not published `epoch` never will.
   void check_others(uint64_t epoch, uint64_t among);
   void wait_for(int rank, uint64_t epoch, uint64_t among);
@@ -70,7 +76,9 @@ struct Window::State {
   std::shared_ptr<Group> group;
   int64_t bytes;
   WindowLayout layout;
-  std::byte* base = nullptr;
+  std::unique_ptr<Transport> transport;
+  std::byte* base;
+  bool shared;  // all ranks have one image
   uint64_t epoch = 0;
   uint64_t among = ~uint64_t{0};  // of the last wait
   bool spins;                     // no rank needs the core of another

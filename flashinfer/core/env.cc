@@ -99,6 +99,17 @@ constexpr Row kRows[] = {
      Kind::kFlag},
     // ---- communication (docs/comm.md) ----
     {{"FLASHINFER_COMM_TIMEOUT_S", "600", "seconds that a collective call waits for the other ranks"}, Kind::kNumber},
+    {{"FLASHINFER_COMM_TRANSPORT", "auto",
+      "what carries tensors between ranks: shm (one machine), tcp, mpi; auto: shm if it can be, else mpi for a group "
+      "mpi://, else tcp"},
+     Kind::kChoice,
+     0,
+     "auto|shm|tcp|mpi"},
+    {{"FLASHINFER_COMM_HOST", "",
+      "address under which other machines reach this one; default: those of its interfaces"},
+     Kind::kPath},
+    {{"FLASHINFER_MPI", "", "libmpi.so.40 of Open MPI; default: that of the program, else the loader's path"},
+     Kind::kPath},
     // ---- just-in-time compiler ----
     {{"FLASHINFER_WORKSPACE_BASE", "", "the cache is <this>/.cache/flashinfer; default: the home folder"}, Kind::kPath},
     {{"FLASHINFER_CXX", "", "C++ compiler of the kernels; before CXX"}, Kind::kPath},

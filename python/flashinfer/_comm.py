@@ -6,7 +6,7 @@ import sys
 import uuid
 import warnings
 
-from . import _make
+from . import _make, _native
 from ._comm_backends import resolved
 
 _Workspace = _make.package.exports["AllReduceFusionWorkspace"]
@@ -57,19 +57,27 @@ def compute_fp4_swizzled_layout_sf_size(total_row, total_column):
 
 
 def _machine():
-    """What two processes have in common when they can share memory: the running kernel, and the user."""
+    """What two processes have in common when they can share memory: the running kernel, the network's names, and the user."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip(), os.getuid()
+        return file.read().strip(), os.readlink("/proc/self/ns/net"), os.getuid()
 
 
 def _agree(backend, problem, what, kind=ValueError):
-    """Raises on every rank if any rank has a problem (None: it has none): a rank that raised alone would leave the others waiting."""
+    """Whether all ranks are on one machine. Raises on every rank if any rank has a problem (None: it has none): a rank that raised alone
+    would leave the others waiting."""
     problems = backend.allgather((problem, kind.__name__, _machine()))
     for rank, (text, name, machine) in enumerate(problems):
         if text is not None:
             raise (RuntimeError if name == "RuntimeError" else ValueError)(f"{what}: rank {rank}: {text}" if len(problems) > 1 else text)
-        if machine != problems[0][2]:
-            raise ValueError(f"{what}: rank {rank} is on another machine or of another user than rank 0: only shared memory is implemented")
+    return all(machine == problems[0][2] for _, _, machine in problems)
+
+
+def group_name(backend, one_machine):
+    """A new name at which the ranks of a communicator meet as a group of the library. Collective."""
+    made = None
+    if backend.Get_rank() == 0:
+        made = uuid.uuid4().hex if one_machine else _native.function("comm.invite")()
+    return backend.bcast(made, 0)
 
 
 class AllReduceFusionWorkspace(_Workspace):
@@ -77,7 +85,7 @@ class AllReduceFusionWorkspace(_Workspace):
 
     _alive = False
 
-    def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="shm"):
+    def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="auto"):
         comm = resolved(comm_backend, group)
         size, own = comm.Get_size(), comm.Get_rank()
         problem = None
@@ -85,8 +93,7 @@ class AllReduceFusionWorkspace(_Workspace):
             problem = f"world_size is {world_size} and rank {rank}, but the communicator says {size} and {own}"
         elif min(max_token_num, hidden_dim) < 1:
             problem = f"max_token_num is {max_token_num} and hidden_dim {hidden_dim}, but both must be at least 1"
-        _agree(comm, problem, type(self).__name__)
-        name = comm.bcast(uuid.uuid4().hex if own == 0 else None, 0)
+        name = group_name(comm, _agree(comm, problem, type(self).__name__))
         super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend)
         self.world_size, self.rank, self._comm = size, own, comm
         self._capacity = max_token_num * hidden_dim * dtype.itemsize

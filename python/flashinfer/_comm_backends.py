@@ -35,7 +35,8 @@ class CommBackend:
 
 
 class ShmBackend(CommBackend):
-    """Processes (or threads) of one machine and user, which give the same `name` (docs/comm.md).
+    """Processes (or threads) that give the same `name`: of one machine and user, or of several machines with tcp://HOST:PORT, file:///PATH
+    or mpi:// (docs/comm.md).
 
     Raises:
         ValueError: a name that is empty or too long, a size outside [1, 64], a rank outside [0, size)
@@ -117,18 +118,23 @@ class TorchDistBackend(CommBackend):
 
 
 class _MpirunComm:
-    """The ranks that Open MPI's mpirun started on this machine, for programs without mpi4py: they meet as a ShmBackend of the job's name."""
+    """The ranks that Open MPI's mpirun started, for programs without mpi4py: they meet as a ShmBackend, of the job's name when all are on
+    one machine, else by MPI."""
 
     def __init__(self, _backend=None):
-        self._backend = _backend or ShmBackend(f"mpirun-{os.environ['PMIX_NAMESPACE']}", int(os.environ["OMPI_COMM_WORLD_RANK"]),
-                                               int(os.environ["OMPI_COMM_WORLD_SIZE"]))
+        self._backend = _backend or ShmBackend(self._name(), int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"]))
         self.Get_rank, self.Get_size = self._backend.Get_rank, self._backend.Get_size
         self.allgather, self.bcast, self.Barrier = self._backend.allgather, self._backend.bcast, self._backend.barrier
 
     @staticmethod
     def is_possible():
-        sizes = [os.environ.get(f"OMPI_COMM_WORLD_{name}SIZE") for name in ("", "LOCAL_")]
-        return "PMIX_NAMESPACE" in os.environ and sizes[0] is not None and sizes[0] == sizes[1]
+        return all(name in os.environ for name in ("PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+
+    @staticmethod
+    def _name():
+        one_machine = os.environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") == os.environ["OMPI_COMM_WORLD_SIZE"]
+        forced = os.environ.get("FLASHINFER_COMM_TRANSPORT") == "mpi"
+        return f"mpirun-{os.environ['PMIX_NAMESPACE']}" if one_machine and not forced else "mpi://"
 
     def Split(self, color, key):
         return _MpirunComm(self._backend.Split(color, key))
@@ -136,7 +142,7 @@ class _MpirunComm:
 
 class MpiComm:
     """The MPI communicator that MPIBackend uses: MPI.COMM_WORLD of mpi4py, or what `set_mpi_comm` gave. Without mpi4py, the ranks of
-    Open MPI's mpirun when all are on one machine."""
+    Open MPI's mpirun."""
 
     _comm = None
 
@@ -159,7 +165,7 @@ class MpiComm:
 
 
 class MPIBackend(CommBackend):
-    """MPI's ranks, by mpi4py; without it, those that Open MPI's mpirun started on this machine.
+    """MPI's ranks, by mpi4py; without it, those that Open MPI's mpirun started.
 
     Raises:
         ImportError: mpi4py is not installed, `MpiComm.set_mpi_comm` gave no communicator and mpirun did not start this process

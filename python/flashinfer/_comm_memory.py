@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that the ranks of a group share, under FlashInfer's names for it. docs/comm.md."""
 import dataclasses
-import uuid
 
 from . import _native
-from ._comm import _agree
+from ._comm import _agree, group_name
 from ._comm_backends import CommBackend, ShmBackend, resolved
 
 
@@ -12,16 +11,16 @@ def connect(comm):
     """The library's group of the ranks of a communicator. Collective."""
     if isinstance(comm, ShmBackend):
         return comm._group
-    _agree(comm, None, "shared memory")
-    name = comm.bcast(uuid.uuid4().hex if comm.Get_rank() == 0 else None, 0)
+    name = group_name(comm, _agree(comm, None, "shared memory"))
     return _native.function("comm.connect")(name, comm.Get_rank(), comm.Get_size())
 
 
-def share(comm, size):
-    """Shared memory as a tensor uint8 [ranks, size], each row written by a rank. Collective. It lives as long as the tensor."""
+def share(comm, size, transport=""):
+    """Memory of all ranks as a tensor uint8 [ranks, size], each row written by a rank. Collective. It lives as long as the tensor. The rows
+    of others are theirs at once only in shared memory (transport "shm"); else the calls of the library bring what they need."""
     import torch
 
-    return torch.from_dlpack(_native.function("comm.share")(connect(comm), size))
+    return torch.from_dlpack(_native.function("comm.share")(connect(comm), size, transport))
 
 
 @dataclasses.dataclass
@@ -86,9 +85,13 @@ _shared = {}  # address of rank 0's part -> the tensor that keeps the memory ali
 
 
 def create_shared_buffer(size_in_bytes, group=None):
-    """Memory of every rank of the torch.distributed group (or communicator) `group`, mapped by all: their addresses, by rank. Collective."""
+    """Memory of every rank of the torch.distributed group (or communicator) `group`, mapped by all: their addresses, by rank. Collective.
+
+    Raises:
+        RuntimeError: ranks of several machines, which cannot map each other's memory
+    """
     comm = group if hasattr(group, "allgather") else resolved(None, group)
-    memory = share(comm, size_in_bytes)
+    memory = share(comm, size_in_bytes, "shm")
     _shared[memory.data_ptr()] = memory, comm
     return [memory[r].data_ptr() for r in range(memory.shape[0])]
 

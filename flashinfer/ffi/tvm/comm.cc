@@ -58,8 +58,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   set("split", [](tvm::PackedArgs a) -> tvm::Any {  // (group, color, key)
     return handle_of(group_of(a[0]).split(a[1].cast<int>(), a[2].cast<int>()));
   });
-  set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes) -> [size, bytes] u8
-    return to_tvm(comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>()));
+  set("invite", [](tvm::PackedArgs) -> tvm::Any { return tvm::String(comm::Group::invite()); });
+  set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, transport) -> [size, bytes] u8
+    return to_tvm(
+        comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>(), std::string(a[2].cast<tvm::String>())));
   });
   set("moe_a2a_workspace_size", [](tvm::PackedArgs a) -> tvm::Any {
     return moe_a2a_get_workspace_size_per_rank(a[0].cast<int64_t>(), a[1].cast<int64_t>(), a[2].cast<int64_t>(),

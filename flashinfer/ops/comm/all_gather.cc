@@ -118,6 +118,7 @@ class Gather {
         std::memcpy(to + (begin - p.begin) + at, from, n);
       });
     });
+    m_.window->put_to_all(m_.input_offset(phase, p.bytes()), p.bytes());
   }
   void take(int64_t k, uint64_t phase) {
     for (int r = 0; r < s_.world_size; ++r) {

@@ -45,6 +45,7 @@ void exchange(const Peers& p, const flashinfer::comm::Signature& call, int64_t r
         for (int64_t r = 0; r < n; ++r)
           std::memcpy(p.own() + offset + r * s.bytes, s.data + ((first + r) * p.size + q) * s.bytes,
                       static_cast<size_t>(s.bytes));
+        p.window->put(static_cast<int>(q), p.rank, offset, n * s.bytes);
       }
       const int64_t mine = offset - (p.size - p.rank) * n * s.bytes;
       for (int64_t q = 0; q < p.size; ++q) at.back().push_back(p.of(q) + mine);

@@ -99,6 +99,9 @@ void share_rows(jit::CpuFn narrow, const A& a, const MoeA2aMemory& m, uint64_t a
     } else if (!a.payload_in_workspace && s != a.ep_rank) {
       copy_bytes(from + s * slice, to + s * slice, counts[s] * row);
     }
+    const int64_t used = narrow ? hidden(a) : row, step = narrow ? row : std::max<int64_t>(1, counts[s]) * row;
+    for (int64_t at = 0; at < counts[s] * row; at += step)  // narrowed rows lie apart
+      m.peers.window->put(static_cast<int>(s), m.peers.rank, h.combine_offset + s * slice + at, narrow ? used : step);
     m.header->bytes_sent += counts[s] * (narrow ? hidden(a) : row);
   }
 }

@@ -150,10 +150,18 @@ void launch(const A& a) {
     }
     const int32_t n = counts[static_cast<size_t>(r)];
     m.counts_of(r)[a.ep_rank] = n;
+    const int to = static_cast<int>(r);
+    flashinfer::comm::Window& window = *m.peers.window;
+    window.put(to, to, MoeA2aLayout::counts + 4 * a.ep_rank, 4);
+    for (size_t i = 0; i < a.input_payloads.size(); ++i) {
+      const int64_t bytes = row_bytes(a.input_payloads[i]);
+      window.put(to, to, offsets.at[i] + a.ep_rank * a.runtime_max_tokens_per_rank * bytes, n * bytes);
+    }
     h.bytes_sent += n * row + 4;
     if (!a.eplb_local_stats) continue;
     std::memcpy(m.peers.of(r) + m.layout.stats + 4 * a.ep_rank * h.eplb_experts, a.eplb_local_stats->data(),
                 static_cast<size_t>(4 * h.eplb_experts));
+    window.put(to, to, m.layout.stats + 4 * a.ep_rank * h.eplb_experts, 4 * h.eplb_experts);
     h.bytes_sent += 4 * h.eplb_experts;
   }
   m.peers.meet(signature_of(a, h, active), active);

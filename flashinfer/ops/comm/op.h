@@ -14,11 +14,11 @@ namespace flashinfer {
 
 struct AllReduceFusionWorkspaceInit {
   op::Object* self = nullptr;
-  std::string group{};  // its name; all ranks give the same
+  std::string group{};  // its name (comm::Group::connect); all ranks give the same
   int64_t rank = 0, world_size = 1;
   int64_t max_token_num = 1, hidden_dim = 1;  // the largest input, as [max_token_num, hidden_dim]
   DType dtype = DType::kF16;                  // f16|bf16|f32
-  std::string backend = "shm";                // what carries the data: shared memory
+  std::string backend = "auto";               // what carries the data: shm, tcp or mpi (comm::Group::window)
   std::string device = "cpu";                 // of the tensors of its calls: "cpu", or this rank's "cuda:N" or "emu"
 };
 /// Memory of a group's all-reduces. The constructor is collective: it returns when all ranks have called it with the

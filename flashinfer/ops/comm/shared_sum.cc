@@ -90,7 +90,10 @@ struct Pieces {
 /// speed wait for the first piece alone. A rank that has passed the wait of phase e knows that all have read phase
 /// e - 3, so four slots do.
 void exchange_and_finish(const Pieces& at, AllReduceParams& p, jit::CpuFn fn, bool norm) {
-  const auto share = [&](int64_t k, uint64_t phase) { copy(at.own_input(k), at.own_slot(k, phase), at.bytes(k)); };
+  const auto share = [&](int64_t k, uint64_t phase) {
+    copy(at.own_input(k), at.own_slot(k, phase), at.bytes(k));
+    at.window.put_to_all(at.memory.input_offset(phase, at.bytes(k)), at.bytes(k));
+  };
   p.ranks = at.ranks;
   const auto finish = [&](int64_t k, uint64_t phase) {
     for (int r = 0; r < at.ranks; ++r) p.source[r] = at.input_of(r, k, phase);
@@ -140,6 +143,10 @@ void sum_two_shots(const SharedSum& call, const AllReduceState& s) {
                   end = std::min(begin + block, bytes);
     copy(at.own_input(k), at.own_slot(k, phase), begin);
     copy(at.own_input(k) + end, at.own_slot(k, phase) + end, bytes - end);
+    for (int r = 0; r < at.ranks; ++r) {
+      const int64_t first = std::min(r * block, bytes);
+      at.window.put(r, at.rank, at.memory.input_offset(phase, bytes) + first, std::min(block, bytes - first));
+    }
   };
   const auto sum = [&](int64_t k, uint64_t phase) {
     const int64_t block = block_of(k), first = at.rank * block, rows = at.last(k) - at.first(k) - first;
@@ -148,6 +155,7 @@ void sum_two_shots(const SharedSum& call, const AllReduceState& s) {
     for (int r = 0; own.last && r < at.ranks; ++r) own.source[r] = at.input_of(r, k, phase) + first * at.row;
     own.out = at.window.own() + at.memory.sum_offset(phase + 1);
     run_rows(call.sum, own, at.item, false);
+    at.window.put_to_all(at.memory.sum_offset(phase + 1), own.last * at.row);
   };
   share(0, at.window.phase() + 1);
   uint64_t phase = at.publish();

@@ -95,7 +95,8 @@ void launch_init(const Init& a) {
   if (const Device device = *parse_device(a.device); device.type != DeviceType::kCPU)
     memory->gpu = share_on_gpu(*group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype));
   else
-    memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot);
+    memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot,
+                                   a.backend == "auto" ? "" : a.backend);
   const std::string id = group->exchange("AllReduceFusionWorkspace", a.rank == 0 ? random_id() : "")[0];
   a.self->set(
       AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory, a.group, id});
@@ -115,7 +116,7 @@ constexpr op::Field init_fields[] = {
     op::attr<&Init::max_token_num>("max_token_num", op::required),
     op::attr<&Init::hidden_dim>("hidden_dim", op::required),
     op::attr<&Init::dtype>("dtype", op::required),
-    op::attr<&Init::backend>("backend", op::choices("shm")),
+    op::attr<&Init::backend>("backend", op::choices("auto|shm|tcp|mpi")),
     op::attr<&Init::device>("device", op::doc("of the calls' tensors: 'cpu', or this rank's GPU")),
 };
 constexpr op::Field destroy_fields[] = {op::self<&Destroy::self>()};
