@@ -61,8 +61,10 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
   r.instance =
       std::string(kernel.function) + "<Config{" + values + "}" + (extension ? ", " + extension->arguments : "") + ">";
   std::ostringstream s;
-  s << "// " << r.text() << "\n"
-    << "#include \"" << r.header << "\"\n\n"
+  s << "// " << r.text() << "\n";
+  // How many registers the user's text takes is not known: no bound that makes the compiler spill them.
+  if (extension && is_cuda(r)) s << "#ifndef FI_MIN_BLOCKS\n#define FI_MIN_BLOCKS 0\n#endif\n";
+  s << "#include \"" << r.header << "\"\n\n"
     << (extension ? extension->text + "\n" : "") << "using Config = " << config_type << ";\n";
   if (is_cuda(r))
     s << "FI_CUDA_ENTRY(" << kernel.params << ", (Config{" << values << "}),\n    " << r.instance << ")\n";

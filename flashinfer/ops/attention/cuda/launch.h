@@ -74,11 +74,13 @@ inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, con
           .threads = 128};
 }
 
-/// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some
-/// 20 us, beside which launch and merge are small; 64 requests of 4096 keys and 8 heads make 2048 blocks. Requests with
-/// more rows have blocks enough.
-constexpr int64_t attention_chunk(int64_t rows) {
-  return rows <= kFewRows ? 1024 : rows <= 64 ? 4096 : INT32_MAX / 64 * 64;
+/// Keys of a chunk, a function of the request's shape. With few rows a short request is cut into more pieces, so that
+/// one request alone fills a GPU: 4096 keys and 8 heads make 128 blocks, each of which reads 128 KB at D 128, beside
+/// which a piece's partial result is 3 % (4 rows). From 64k keys on 1024 make blocks enough. Requests with more rows
+/// have them.
+constexpr int64_t attention_chunk(int64_t rows, int64_t keys) {
+  if (rows > 64) return INT32_MAX / 64 * 64;
+  return rows > kFewRows ? 4096 : keys <= 8192 ? 256 : keys <= 65536 ? 512 : 1024;
 }
 
 struct AttentionShape {
@@ -96,7 +98,7 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
   for (size_t b = 0; b < requests.size(); ++b) {
     const int64_t rows = int64_t{requests[b].tokens} * group, keys = requests[b].keys;
     if ((rows <= kFewRows) != few || rows == 0) continue;
-    const int64_t chunk = attention_chunk(rows), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
+    const int64_t chunk = attention_chunk(rows, keys), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
     for (int64_t r = 0; r < rows; r += tile_rows) {
       const int32_t n = static_cast<int32_t>(std::min<int64_t>(tile_rows, rows - r));
       const int64_t partial = chunks > 1 ? w.partial_rows : -1;
@@ -129,19 +131,22 @@ inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t mo
                                       bool few) {
   if (rows == 0 || (!few && most <= kFewRows)) return {};
   const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 64);  // a request with more is not cut
-  const int64_t chunk = attention_chunk(cut_rows), per_request = ceil_div(cut_rows, tile_rows);
-  const int64_t more = keys / chunk, can_be_cut = std::min(requests, more);
+  const int64_t per_request = ceil_div(cut_rows, tile_rows);
+  // Chunks behind the first ones. With few rows a request of k keys has at most k / 256, and at most 64 + k / 1024.
+  const int64_t more = few ? std::min(keys / 256, keys / 1024 + 64 * requests) : keys / attention_chunk(cut_rows, keys);
+  const int64_t can_be_cut = std::min(requests, more);
   const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);  // row tiles
   return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut),
           cut_rows * (can_be_cut + more)};
 }
 
-/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and
-/// their states.
+/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, their
+/// states, and the offsets of two tiles of keys.
 constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
   const int dqk = attention::cuda_pitch(c.dqk), dvo = attention::cuda_pitch(c.dvo);
   const int tiles = (c.rows() * dqk + attention::kCudaKeys * (dqk + dvo)) * 2, outputs = c.threads / 32 * 16 * dvo * 4;
-  return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4);
+  return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4 +
+                               2 * attention::kCudaKeys * 16);
 }
 inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;

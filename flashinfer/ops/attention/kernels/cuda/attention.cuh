@@ -6,7 +6,9 @@
 //   K0, V0 in flight | wait K | S = Q K | barrier, K next | softmax | wait V | O += P V | barrier, V next | ...
 //
 // The copy of the next K overlaps softmax and P V, that of the next V overlaps S. Rows of shared memory are swizzled:
-// ldmatrix reads 8 rows without bank conflicts.
+// ldmatrix reads 8 rows without bank conflicts. Where the keys of a tile lie is computed once a key, not by every
+// thread that copies a piece of it (KeyRows): with page ids and a division for each piece, 81 % of a decode's
+// instructions were addresses.
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/async.h"
@@ -19,7 +21,13 @@ namespace attn {
 using flashinfer::attention::cuda_pitch;
 using flashinfer::attention::kCudaKeys;
 
-/// Shared memory: Q, K, V; after the loop, f32 outputs of all warps in their place; then maxima and denominators.
+/// Offsets in bytes of a key's row in K and in V, without the head.
+struct KeyOffsets {
+  int64_t k, v;
+};
+
+/// Shared memory: Q, K, V; after the loop, f32 outputs of all warps in their place; then maxima and denominators; then
+/// the offsets of two tiles of keys.
 template <AttentionCudaConfig C>
 struct Layout {
   static constexpr int kWarps = C.threads / 32, kRows = C.rows();
@@ -27,35 +35,83 @@ struct Layout {
   static constexpr int kQ = kRows * kPitchQk, kK = kCudaKeys * kPitchQk, kV = kCudaKeys * kPitchVo;
   static constexpr int kTiles = (kQ + kK + kV) * 2, kOutputs = kWarps * 16 * kPitchVo * 4;  // bytes
   static constexpr int kState = kTiles > kOutputs ? kTiles : kOutputs;
-  static constexpr int kBytes = kState + kWarps * 16 * 2 * 4;
+  static constexpr int kOffsets = kState + kWarps * 16 * 2 * 4;
+  static constexpr int kBytes = kOffsets + 2 * kCudaKeys * 16;
 };
 
 /// 16-byte pieces of a row that products read; the last one may be beyond the row and is zeros.
 constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)) * 2; }
 
 /// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are assigned to
-/// rows by the pitch, mostly a power of two, so that a thread keeps its column and row addresses need few registers;
+/// rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a constant;
 /// those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
 template <AttentionCudaConfig C, int kRows, int kDim, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
   constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
+  if constexpr (C.threads % kPieces == 0) {
+    const uint32_t first = thread_x() / kPieces, piece = thread_x() % kPieces;
 #pragma unroll 8
-  for (uint32_t i = 0; i < kAll; i += C.threads) {
-    const uint32_t row = (i + thread_x()) / kPieces, piece = (i + thread_x()) % kPieces;
-    if ((kAll % C.threads == 0 || row < kRows) && piece < pieces_of(kDim)) f(row, piece);
+    for (uint32_t row = 0; row < kRows; row += C.threads / kPieces)
+      if ((kAll % C.threads == 0 || first + row < kRows) && piece < pieces_of(kDim)) f(first + row, piece);
+  } else {
+#pragma unroll 8
+    for (uint32_t i = 0; i < kAll; i += C.threads) {
+      const uint32_t row = (i + thread_x()) / kPieces, piece = (i + thread_x()) % kPieces;
+      if ((kAll % C.threads == 0 || row < kRows) && piece < pieces_of(kDim)) f(row, piece);
+    }
   }
 }
 
-/// Keys [first, first + 64) of one head; those from `end` on are zeros.
+/// The rows of a tile's keys, one key a thread of the first two warps. The page id of a tile's key is loaded while the
+/// tile before it is computed, and its page follows from that of the key 64 before it without a division.
+class KeyRows {
+ public:
+  /// For the tiles from `first` on; keys from `end` on are not there.
+  FI_GLOBAL_FN KeyRows(const AttentionParams& p, const Seq& s, int32_t first, int32_t end)
+      : p_(p), s_(s), key_(first + static_cast<int32_t>(thread_x())), end_(thread_x() < kCudaKeys ? end : 0) {
+    if (!p.kv_indices) return;
+    const uint32_t size = static_cast<uint32_t>(p.page_size), key = static_cast<uint32_t>(key_);
+    page_ = key / size, entry_ = key % size;
+    pages_ = kCudaKeys / size, entries_ = kCudaKeys % size;
+  }
+  /// Loads the page id of this thread's key in the next tile.
+  FI_GLOBAL_FN void load() {
+    if (p_.kv_indices && key_ < end_) id_ = p_.kv_indices[s_.kv_first + page_];
+  }
+  /// Writes that key's offsets, and goes on to the tile behind it. Those of a key that is not there are 0.
+  FI_GLOBAL_FN void store(KeyOffsets* to) {
+    if (thread_x() < kCudaKeys) {
+      const bool paged = p_.kv_indices;
+      const int64_t row = paged ? entry_ : s_.kv_first + key_, id = paged ? id_ : 0;
+      const KeyOffsets at{(id * p_.k_stride_page + row * p_.k_stride_n) * 2,
+                          (id * p_.v_stride_page + row * p_.v_stride_n) * 2};
+      const bool there = key_ < end_;
+      store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
+    }
+    key_ += kCudaKeys, page_ += pages_, entry_ += entries_;
+    if (entry_ >= static_cast<uint32_t>(p_.page_size)) entry_ -= static_cast<uint32_t>(p_.page_size), ++page_;
+  }
+
+ private:
+  const AttentionParams& p_;
+  const Seq& s_;
+  int32_t key_, end_, id_ = 0;
+  uint32_t page_ = 0, entry_ = 0, pages_ = 0, entries_ = 0;
+};
+
+/// The keys of a tile of one head, of which `count` are there; the others are zeros. `offsets` is every second number.
 template <AttentionCudaConfig C, int kDim, class T>
-FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, const Seq& s, int32_t first, int32_t end,
-                            int64_t stride_page, int64_t stride_n) {
-  own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
-    const int32_t key = first + static_cast<int32_t>(row);
-    const bool in_range = key < end && piece < kDim / 8;
-    const T* x = in_range ? from + key_offset(p, s, key, stride_page, stride_n) + piece * 8 : from;
-    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x, in_range ? 16u : 0u);
-  });
+FI_GLOBAL_FN void copy_keys(T* to, const T* from, const int64_t* offsets, int32_t count) {
+  const auto copy = [&](uint32_t row, uint32_t piece, uint32_t bytes) {
+    const char* x = reinterpret_cast<const char*>(from + (piece < kDim / 8 ? piece * 8 : 0));
+    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x + load_shared<1>(offsets + 2 * row)[0], bytes);
+  };
+  if (count >= kCudaKeys && kDim % 16 == 0)  // without a predicate each
+    own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) { copy(row, piece, 16); });
+  else
+    own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
+      copy(row, piece, static_cast<int32_t>(row) < count && piece < kDim / 8 ? 16 : 0);
+    });
 }
 
 template <AttentionCudaConfig C, class T>
@@ -89,24 +145,41 @@ struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
 };
 
+/// Where a lane reads its row of a tile, in steps of two pieces. The swizzle permutes within groups of 8 pieces, and
+/// blocks of 8 rows alike: with the addresses of four steps in registers all others are a constant away.
+template <uint32_t kPieces>
+struct LaneRow {
+  const char* step[4];
+  /// `odd`: the lane reads the second piece of a step.
+  FI_GLOBAL_FN LaneRow(const void* tile, uint32_t row, uint32_t odd) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) step[i] = static_cast<const char*>(tile) + swizzle<kPieces>(row, 2 * i + odd) * 16;
+  }
+  /// Rows further (a multiple of 8), at piece `group` (of 8) plus 2 i.
+  FI_GLOBAL_FN const void* at(uint32_t rows, uint32_t group, uint32_t i) const {
+    return step[i] + (rows * kPieces + group) * 16;
+  }
+};
+
 /// S = Q K for 16 rows and kBlocks * 8 keys.
-template <AttentionCudaConfig C, int kBlocks, class T>
-FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
-  constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
-  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads
-  // takes 128 registers on sm_80 with one step, which allows two blocks an SM, and 158 with all four.
-  constexpr int kSteps = C.dqk <= 64 ? 1 : 8;
+template <AttentionCudaConfig C, int kBlocks, class T, class Row>
+FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
+  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none.
+  constexpr uint32_t kPieces = pieces_of(C.dqk);
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
-#pragma unroll kSteps
-  for (uint32_t d = 0; d < pieces_of(C.dqk); d += 2) {
-    const Frag4 a = load_matrix4(q + swizzle<kPieces>(at.row + lane() % 16, d + lane() / 16) * 8);
+#pragma unroll 2
+  for (uint32_t group = 0; group < kPieces; group += 8) {
 #pragma unroll
-    for (int n = 0; n < kBlocks; n += 2) {
-      const uint32_t row = at.key + static_cast<uint32_t>(n) * 8 + lane() / 16 * 8 + lane() % 8;
-      const Frag4 b = load_matrix4(k + swizzle<kPieces>(row, d + lane() / 8 % 2) * 8);
-      s[n] = mma<T>(a, {{b.r[0], b.r[1]}}, s[n]);
-      s[n + 1] = mma<T>(a, {{b.r[2], b.r[3]}}, s[n + 1]);
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (kPieces % 8 != 0 && group + 2 * i >= kPieces) continue;
+      const Frag4 a = load_matrix4(q.at(0, group, i));
+#pragma unroll
+      for (uint32_t n = 0; n < kBlocks; n += 2) {
+        const Frag4 b = load_matrix4(k.at(n * 8, group, i));
+        s[n] = mma<T>(a, {{b.r[0], b.r[1]}}, s[n]);
+        s[n + 1] = mma<T>(a, {{b.r[2], b.r[3]}}, s[n + 1]);
+      }
     }
   }
 }
@@ -116,17 +189,15 @@ template <AttentionCudaConfig C>
 inline constexpr uint32_t kColumns = pieces_of(C.dvo);
 
 /// O += P V.
-template <AttentionCudaConfig C, int kBlocks, class T>
-FI_GLOBAL_FN void add_values(Acc (&o)[kColumns<C>], const Acc (&s)[kBlocks], const T* v, Place at) {
-  constexpr uint32_t kPieces = cuda_pitch(C.dvo) / 8;
+template <AttentionCudaConfig C, int kBlocks, class T, class Row>
+FI_GLOBAL_FN void add_values(Acc (&o)[kColumns<C>], const Acc (&s)[kBlocks], const Row& v) {
 #pragma unroll
-  for (int n = 0; n < kBlocks; n += 2) {
+  for (uint32_t n = 0; n < kBlocks; n += 2) {
     const Frag4 a{{pack2<T>(s[n].r[0], s[n].r[1]), pack2<T>(s[n].r[2], s[n].r[3]),
                    pack2<T>(s[n + 1].r[0], s[n + 1].r[1]), pack2<T>(s[n + 1].r[2], s[n + 1].r[3])}};
-    const uint32_t row = at.key + static_cast<uint32_t>(n) * 8 + lane() % 16;
 #pragma unroll
     for (uint32_t d = 0; d < kColumns<C>; d += 2) {
-      const Frag4 b = load_matrix4_transposed(v + swizzle<kPieces>(row, d + lane() / 16) * 8);
+      const Frag4 b = load_matrix4_transposed(v.at(n * 8, d / 8 * 8, d / 2 % 4));
       o[d] = mma<T>(a, {{b.r[0], b.r[1]}}, o[d]);
       o[d + 1] = mma<T>(a, {{b.r[2], b.r[3]}}, o[d + 1]);
     }
@@ -173,6 +244,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
     custom_logits(s, st, hooks, seq, first, end, check);
     if constexpr (!H::kSoftmax) return;
   }
+  float old[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     if (!H::kCustom && (special || check)) {
@@ -190,7 +262,8 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) top = Top{}(s[n].r[2 * h], Top{}(s[n].r[2 * h + 1], top));
     top = Top{}(warp_reduce<4>(top, Top{}) * factor, st.m[h]);
-    const float shift = top == -kInf ? 0.0f : top, old = exp2_fast(st.m[h] - shift);
+    const float shift = top == -kInf ? 0.0f : top;
+    old[h] = exp2_fast(st.m[h] - shift);
     st.m[h] = top;
     float sum = 0.0f;
 #pragma unroll
@@ -201,10 +274,14 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
         x = exp2_fast(fmaf(x, factor, -shift));  // rounded once: near 1e5 the product alone is off by 0.004
         sum += x;
       }
-    st.l[h] = st.l[h] * old + sum;
-#pragma unroll
-    for (uint32_t d = 0; d < kColumns<C>; ++d) o[d].r[2 * h] *= old, o[d].r[2 * h + 1] *= old;
+    st.l[h] = st.l[h] * old[h] + sum;
   }
+  // Most tiles have no new maximum in any of the warp's rows, and multiplying by 1 changes no bit.
+  if (ballot(old[0] != 1.0f || old[1] != 1.0f) == 0) return;
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; ++d) o[d].r[2 * h] *= old[h], o[d].r[2 * h + 1] *= old[h];
 }
 
 /// f32 outputs through shared memory: warps of the same rows are added, then rows are written in whole sectors. 32-byte
@@ -284,30 +361,45 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   }
   Acc o[kColumns<C>] = {};
 
+  KeyOffsets* offsets = reinterpret_cast<KeyOffsets*>(shared() + L::kOffsets);  // of this tile and the next, in turns
+  KeyRows rows(p, seq, first, end);
+  rows.load();
   copy_queries<C>(q, p, seq, t, kv_head, group);
-  copy_keys<C, C.dqk>(k, k_head, p, seq, first, end, p.k_stride_page, p.k_stride_n);
+  rows.store(offsets);
+  rows.load();
+  sync_threads();
+  copy_keys<C, C.dqk>(k, k_head, &offsets->k, end - first);
   commit_async();
-  copy_keys<C, C.dvo>(v, v_head, p, seq, first, end, p.v_stride_page, p.v_stride_n);
+  copy_keys<C, C.dvo>(v, v_head, &offsets->v, end - first);
   commit_async();
+  using QkRow = LaneRow<L::kPitchQk / 8>;
+  const QkRow q_row(q, at.row + lane() % 16, lane() / 16),
+      k_row(k, at.key + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
+  const LaneRow<L::kPitchVo / 8> v_row(v, at.key + lane() % 16, lane() / 16);
+  uint32_t turn = 0;
   for (int32_t key = first; key < end; key += kCudaKeys) {
     const int32_t next = key + kCudaKeys;
+    turn ^= kCudaKeys;
+    const KeyOffsets* of_next = offsets + turn;
+    rows.store(offsets + turn);
+    rows.load();
     Acc s[kBlocks];
     wait_async<1>();
     if constexpr (H::kQuery)
       if (key == first) transform_own<C, C.rows()>(q, [&](float x) { return hooks.query(x); });
     if constexpr (H::kKey) transform_own<C, kCudaKeys>(k, [&](float x) { return hooks.key(x); });
     sync_threads();
-    logits<C>(s, q, k, at);
+    logits<C, kBlocks, T>(s, q_row, k_row);
     sync_threads();
-    if (next < end) copy_keys<C, C.dqk>(k, k_head, p, seq, next, end, p.k_stride_page, p.k_stride_n);
+    if (next < end) copy_keys<C, C.dqk>(k, k_head, &of_next->k, end - next);
     commit_async();
     const bool check = next > end || next > range.all_end || key < range.all_first;
     softmax_step<C>(s, o, st, p, hooks, seq, key + static_cast<int32_t>(at.key), end, check);
     wait_async<1>();
     sync_threads();
-    add_values<C>(o, s, v, at);
+    add_values<C, kBlocks, T>(o, s, v_row);
     sync_threads();
-    if (next < end) copy_keys<C, C.dvo>(v, v_head, p, seq, next, end, p.v_stride_page, p.v_stride_n);
+    if (next < end) copy_keys<C, C.dvo>(v, v_head, &of_next->v, end - next);
     commit_async();
   }
   wait_async<0>();  // of an empty range: Q and an unused tile
