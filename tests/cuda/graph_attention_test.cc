@@ -144,7 +144,10 @@ TEST_F(GraphAttention, AnotherStreamWaitsForThePlansArrays) {
                 .q_data_type = DType::kBF16});
   BatchDecodeRun r{.q = q, .paged_kv_cache = op::PagedKv(cache.view())};
   r.out = out.view();
+  gpu().calls.clear();
   wrapper.run(r);
+  EXPECT_EQ(gpu().calls["cuStreamWaitEvent"], 1);  // as any stream does until the copy is done
+  EXPECT_EQ(waits(), 0);
   cuda::Stream other(0);
   Context context = Context::current();
   context.stream = other.get();

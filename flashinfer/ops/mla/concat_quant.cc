@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat_mla_kv_quant_fp8: K and V of un-absorbed prefill in e4m3, from the product of the latent rows and the rotated
 // part.
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mla/cases.h"
@@ -68,7 +69,7 @@ op::Prepared prepare_cuda(const ConcatMlaKvQuantFp8& a, const op::Call& call) {
     return op::Unsupported{str("a token has ", pieces, " elements, but a GPU's kernel takes fewer than 2^31")};
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(config.threads);
-  l.grid[0] = cuda::grid_size(p.tokens * concat_quant_blocks(static_cast<uint32_t>(pieces), 256));
+  l.grid[0] = cuda::grid_size(p.tokens * ceil_div(pieces, int64_t{config.threads}));
   l.pdl = true;
   return ops::prepare_cuda<kCuda>(config, p, call.device, l);
 }

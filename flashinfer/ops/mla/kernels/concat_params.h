@@ -32,8 +32,6 @@ struct ConcatQuantCudaConfig {
   }
   friend constexpr bool operator==(const ConcatQuantCudaConfig&, const ConcatQuantCudaConfig&) = default;
 };
-/// Blocks of a token with this many pieces.
-constexpr uint32_t concat_quant_blocks(uint32_t pieces, uint32_t threads) { return (pieces + threads - 1) / threads; }
 
 /// Strides are in elements, the last dimension is contiguous.
 struct ConcatQuantParams {

@@ -38,7 +38,8 @@ FI_GLOBAL_FN void concat_mla_kv_quant(const ConcatQuantParams& p) {
   constexpr int N = C.per;
   depend_wait();
   const auto pieces = static_cast<uint32_t>(p.nope + p.rope + p.v) / N;
-  const uint32_t of_token = static_cast<uint32_t>(p.heads) * pieces, blocks = concat_quant_blocks(of_token, C.threads);
+  const uint32_t of_token = static_cast<uint32_t>(p.heads) * pieces,
+                 blocks = ceil_div(of_token, static_cast<uint32_t>(C.threads));
   const int64_t token = block_x() / blocks;
   const uint32_t piece = block_x() % blocks * C.threads + thread_x();
   if (piece < of_token) {
