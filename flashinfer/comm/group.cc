@@ -103,6 +103,7 @@ std::vector<std::string> Group::exchange(std::string_view what, std::string_view
   return state_->exchange(what, bytes);
 }
 
+bool Group::one_machine() const { return state_->one_machine; }
 std::string Group::why_gone(int rank) const {
   const Fd& end = state_->ends[static_cast<size_t>(rank)];
   pollfd p{end.get(), POLLIN, 0};

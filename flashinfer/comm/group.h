@@ -70,6 +70,8 @@ class Group : public std::enable_shared_from_this<Group> {
   /// RuntimeError: one that these ranks cannot use, or that differs between them.
   std::shared_ptr<Window> window(int64_t bytes, const std::string& transport = {});
 
+  /// All ranks are processes of one machine and user.
+  bool one_machine() const;
   /// Why the rank can no longer answer ("rank 2 (process 4711) has ended"), or empty.
   std::string why_gone(int rank) const;
 

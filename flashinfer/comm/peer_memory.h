@@ -12,8 +12,9 @@ namespace flashinfer::comm {
 
 class PeerMemory {
  public:
-  /// Collective: `bytes` zeros, the same number on every rank, on each rank's `device`. Ranks of one process give each
-  /// other addresses, on the emulator only these. NotImplementedError, on every rank: a rank's device cannot do that.
+  /// Collective: `bytes` zeros, the same number on every rank, on each rank's `device`: processes give each other the
+  /// driver's IPC handles, ranks of one process addresses; the emulator has only these. NotImplementedError, on every
+  /// rank, with the driver's reason: a rank's device cannot do that. On GPUs the destructor waits for the other ranks'.
   static std::shared_ptr<PeerMemory> share(Group& group, Device device, int64_t bytes);
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
@@ -25,12 +26,14 @@ class PeerMemory {
 
  private:
   PeerMemory(Group& group, Device device);
+  void*& own() { return of_[static_cast<size_t>(rank_)]; }
   std::string export_own(int64_t bytes);
   void import_from(Group& group, const std::vector<std::string>& all);
   std::shared_ptr<Group> group_;
   Device device_;
   int rank_;
-  std::vector<void*> of_;
+  bool shared_ = false;  // share() has succeeded
+  std::vector<void*> of_, imported_;
 };
 
 }  // namespace flashinfer::comm

@@ -80,12 +80,19 @@ def group_name(backend, one_machine):
     return backend.bcast(made, 0)
 
 
+def _current_device():
+    """The current GPU of a program that uses one, as FlashInfer's workspaces are; else the CPU."""
+    import torch
+
+    return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() and torch.cuda.is_initialized() else "cpu"
+
+
 class AllReduceFusionWorkspace(_Workspace):
     """Memory that the ranks of a group share for all-reduces. Making one is collective; `destroy()` when it is no longer used."""
 
     _alive = False
 
-    def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="auto"):
+    def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="auto", *, device=None):
         comm = resolved(comm_backend, group)
         size, own = comm.Get_size(), comm.Get_rank()
         problem = None
@@ -94,7 +101,7 @@ class AllReduceFusionWorkspace(_Workspace):
         elif min(max_token_num, hidden_dim) < 1:
             problem = f"max_token_num is {max_token_num} and hidden_dim {hidden_dim}, but both must be at least 1"
         name = group_name(comm, _agree(comm, problem, type(self).__name__))
-        super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend)
+        super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend, str(device or _current_device()))
         self.world_size, self.rank, self._comm = size, own, comm
         self._capacity = max_token_num * hidden_dim * dtype.itemsize
         self._alive = True
@@ -132,20 +139,22 @@ class AllReduceFusionWorkspace(_Workspace):
 
 
 class TRTLLMAllReduceFusionWorkspace(AllReduceFusionWorkspace):
-    """The workspace of backend "trtllm"; on CPU tensors both back ends are the same."""
+    """The workspace of backend "trtllm"; both back ends are the same."""
 
-    def __init__(self, tp_size, tp_rank, max_token_num, hidden_dim, dtype=None, comm_backend=None, group=None):
+    def __init__(self, tp_size, tp_rank, max_token_num, hidden_dim, dtype=None, comm_backend=None, group=None, *, device=None):
         import torch
 
-        super().__init__(tp_size, tp_rank, max_token_num, hidden_dim, torch.float16 if dtype is None else dtype, comm_backend, group)
+        super().__init__(tp_size, tp_rank, max_token_num, hidden_dim, torch.float16 if dtype is None else dtype, comm_backend, group,
+                         device=device)
 
 
 class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
-    """The workspace of backend "mnnvl"; on CPU tensors both back ends are the same."""
+    """The workspace of backend "mnnvl"; both back ends are the same."""
 
     _name = "mnnvl"
 
-    def __init__(self, mapping, max_num_tokens=None, hidden_dim=None, dtype=None, buffer_size_in_bytes=None, comm_backend=None):
+    def __init__(self, mapping, max_num_tokens=None, hidden_dim=None, dtype=None, buffer_size_in_bytes=None, comm_backend=None, *,
+                 device=None):
         import torch
 
         dtype = torch.float16 if dtype is None else dtype
@@ -153,7 +162,7 @@ class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
             max_num_tokens, hidden_dim = 1, max(1, buffer_size_in_bytes // (mapping.tp_size * dtype.itemsize))
         elif max_num_tokens is None or hidden_dim is None:
             raise ValueError("MNNVLAllReduceFusionWorkspace: max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given")
-        super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend)
+        super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend, device=device)
 
     @staticmethod
     def get_required_buffer_size_bytes(tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
@@ -173,12 +182,16 @@ def create_allreduce_fusion_workspace(
         backend="auto", world_size=None, rank=None, max_token_num=None, hidden_dim=None, dtype=None, gpus_per_node=None, comm_backend=None,
         force_oneshot_support=False, group=None, *, top_k=None, rms_eps=None, weight_bias=None, routed_scaling_factor=None,
         include_shared_expert=None, add_residual=None, write_residual_output=None, apply_rms_norm=None, output_dtype=None, dynamic_fp8=None,
-        write_norm_output=None, config=None):
+        write_norm_output=None, config=None, device=None):
     """A workspace for inputs of up to [max_token_num, hidden_dim] elements of `dtype`, on every rank of the group. Collective.
+
+    Args:
+        device: of the tensors of its calls, "cpu" or this rank's "cuda:N"; absent: the current GPU once torch has used one, else the CPU
 
     Raises:
         RuntimeError: an unknown back end
         ValueError: options of "mnnvl-cutedsl", which needs a GPU; sizes that are missing or not possible, on any rank
+        NotImplementedError: a GPU that is not there, or whose memory the other ranks' cannot access, on any rank
     """
     given = locals()
     problem, kind = None, ValueError
@@ -196,5 +209,5 @@ def create_allreduce_fusion_workspace(
         from ._mapping import Mapping
 
         mapping = Mapping(world_size=world_size, rank=rank, gpus_per_node=gpus_per_node or world_size, tp_size=world_size)
-        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend)
-    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend)
+        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend, device=device)
+    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, device=device)

@@ -32,7 +32,8 @@ class _Reducer:
         if size > self.capacity:
             self.close()
             self.capacity = max(1 << 20, 1 << (size - 1).bit_length())
-            self.workspace = TRTLLMAllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, self.capacity // 4, torch.float32, self.comm)
+            self.workspace = TRTLLMAllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, self.capacity // 4, torch.float32, self.comm,
+                                                           device="cpu")
         return self.workspace
 
     def close(self):

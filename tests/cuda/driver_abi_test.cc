@@ -15,7 +15,7 @@ extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureS
 
 namespace {
 namespace ours = flashinfer::cuda;
-using ours::Address, ours::Handle, ours::LaunchAttribute, ours::LaunchConfig, ours::Status;
+using ours::Address, ours::Handle, ours::IpcHandle, ours::LaunchAttribute, ours::LaunchConfig, ours::Status;
 
 static_assert(int(ours::kOutOfMemory) == int(CUDA_ERROR_OUT_OF_MEMORY) &&
               int(ours::kNoDevice) == int(CUDA_ERROR_NO_DEVICE));
@@ -33,6 +33,7 @@ static_assert(int(LaunchAttribute::kCooperative) == int(CU_LAUNCH_ATTRIBUTE_COOP
 static_assert(int(LaunchAttribute::kClusterDimension) == int(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
 static_assert(int(LaunchAttribute::kProgrammaticStreamSerialization) ==
               int(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               offsetof(LaunchAttribute, on) == offsetof(CUlaunchAttribute, value));
 static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) &&

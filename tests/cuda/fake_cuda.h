@@ -34,7 +34,7 @@ struct Gpu {
   // ---- what the machine is; set before the library looks ----
   int version = 13000, devices = 1, init_status = 0;
   int major = 9, minor = 0;
-  bool pools = true;
+  bool pools = true, peers = true;
   size_t memory = size_t{1} << 30;
   uint64_t pool_threshold = 0;  // bytes that the pool keeps
 

@@ -92,6 +92,37 @@ int cuMemFreeAsync(Address p, Handle stream) {
   if (s && s->capturing && !machine().of_capture.erase(host(p))) return s->invalid = true, int{kInvalidValue};
   return enqueue(stream, {"free", [p] { free_now(p); }});
 }
+/// A handle holds the address in its process. Opened memory is memory of this machine: nothing is shared.
+int cuIpcGetMemHandle(IpcHandle* handle, Address p) {
+  ENTER();
+  NEEDS_CONTEXT();
+  const auto it = machine().blocks.find(static_cast<char*>(host(p)));
+  if (it == machine().blocks.end()) return kInvalidValue;
+  *handle = {};
+  const uint64_t said[2] = {p, it->second.bytes};
+  std::memcpy(handle->bytes, said, sizeof said);
+  return 0;
+}
+int cuIpcOpenMemHandle_v2(Address* p, IpcHandle handle, unsigned flags) {
+  ENTER();
+  NEEDS_CONTEXT();
+  if (forbidden_by_capture() || flags != 1) return kInvalidValue;
+  uint64_t said[2];
+  std::memcpy(said, handle.bytes, sizeof said);
+  return allocate(p, said[1]);
+}
+int cuIpcCloseMemHandle(Address p) {
+  ENTER();
+  NEEDS_CONTEXT();
+  free_now(p);
+  return 0;
+}
+int cuDeviceCanAccessPeer(int* can, int, int) { return *can = machine().gpu.peers, 0; }
+int cuCtxEnablePeerAccess(Handle, unsigned) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return 0;
+}
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
   ENTER();
   NEEDS_CONTEXT();

@@ -162,6 +162,21 @@ def test_workspace_arguments():
         flashinfer.allreduce_fusion(inputs(0), None, 0)
 
 
+def test_a_workspace_is_of_a_device():
+    def make(device):
+        return comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=4, hidden_dim=8, dtype=torch.float32, device=device)
+
+    with pytest.raises(ValueError, match="device is 'tpu', but must be 'cpu', 'cuda:N' or 'emu'"):
+        make("tpu")
+    if not torch.cuda.is_available():
+        with pytest.raises((NotImplementedError, ValueError, RuntimeError), match="cuda"):
+            make("cuda:0")
+    workspace = make("emu")
+    with pytest.raises(ValueError, match="input is on cpu, but the workspace was made for emu"):
+        comm.allreduce_fusion(torch.zeros(4, 8), workspace, comm.AllReduceFusionPattern.kAllReduce)
+    workspace.destroy()
+
+
 def test_sizes():
     assert comm.compute_fp4_swizzled_layout_sf_size(129, 5) == 256 * 8
     size = comm.MNNVLAllReduceFusionWorkspace.get_required_buffer_size_bytes

@@ -50,6 +50,10 @@ struct LaunchConfig {
   unsigned count;
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+/// CUipcMemHandle.
+struct IpcHandle {
+  char bytes[64];
+};
 
 /// X-macro: name in libcuda, arguments. Names include their version: a bare cuMemAlloc would be the interface of CUDA
 /// 3.
@@ -79,6 +83,11 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(cuMemHostAlloc, (void**, size_t, unsigned))                                                       \
   X(cuMemFreeHost, (void*))                                                                           \
   X(cuPointerGetAttribute, (void*, int, Address))                                                     \
+  X(cuIpcGetMemHandle, (IpcHandle*, Address))                                                         \
+  X(cuIpcOpenMemHandle_v2, (Address*, IpcHandle, unsigned))                                           \
+  X(cuIpcCloseMemHandle, (Address))                                                                   \
+  X(cuDeviceCanAccessPeer, (int*, int, int))                                                          \
+  X(cuCtxEnablePeerAccess, (Handle, unsigned))                                                        \
   X(cuMemcpyAsync, (Address, Address, size_t, Handle))                                                \
   X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Handle))                                     \
   X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Handle))                                           \
