@@ -108,6 +108,7 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_COMM_HOST", "",
       "address under which other machines reach this one; default: those of its interfaces"},
      Kind::kPath},
+    {{"FLASHINFER_NCCL", "", "libnccl.so, or its folder; default: searched (docs/comm.md)"}, Kind::kPath},
     {{"FLASHINFER_MPI", "", "libmpi.so.40 of Open MPI; default: that of the program, else the loader's path"},
      Kind::kPath},
     // ---- just-in-time compiler ----
