@@ -12,6 +12,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 SUBJECTS = ["the sea", "a mountain village", "how bread is made", "the history of the compass", "a lost key", "winter in the city", "two brothers",
@@ -35,8 +36,16 @@ def convert(gguf, folder):
     AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name).save_pretrained(folder)
 
 
-def serve(folder, tokens, long_prompts, dtype):
-    """One process of vLLM: prints its greedy tokens and times as JSON."""
+def best_tokens(llm, answers):
+    """The most likely token at each place of `answers` [(prompt's tokens, answer's)], whatever was chosen there: errors do not add up."""
+    from vllm import SamplingParams
+
+    outputs = llm.generate([{"prompt_token_ids": p + a} for p, a in answers], SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=1), use_tqdm=False)
+    return [[next(token for token, x in places.items() if x.rank == 1) for places in o.prompt_logprobs[len(p):]] for (p, _), o in zip(answers, outputs)]
+
+
+def serve(folder, tokens, long_prompts, dtype, answers):
+    """One process of vLLM: prints its greedy tokens, its best tokens along `answers` (else along its own) and times as JSON."""
     from vllm import LLM, SamplingParams
 
     llm = LLM(folder, dtype=dtype, enforce_eager=True, max_model_len=2048, max_num_seqs=64, enable_prefix_caching=False, seed=0)
@@ -54,13 +63,16 @@ def serve(folder, tokens, long_prompts, dtype):
     begin = time.monotonic()
     llm.generate(words, first, use_tqdm=False)
     prefill = count / (time.monotonic() - begin)
-    print("RESULT " + json.dumps({"tokens": [list(o.outputs[0].token_ids) for o in outputs], "whole": len(prompts) * tokens / seconds, "prefill": prefill}))
+    own = [[list(o.prompt_token_ids), list(o.outputs[0].token_ids)] for o in outputs]
+    answers = json.loads(pathlib.Path(answers).read_text()) if answers else own
+    print("RESULT " + json.dumps({"answers": own, "tokens": [a for _, a in own], "best": best_tokens(llm, answers), "whole": len(prompts) * tokens / seconds, "prefill": prefill}))
 
 
-def one(folder, plugin, arguments, dtype):
+def one(folder, plugin, arguments, dtype, answers=""):
     environment = {**os.environ, "FLASHINFER_VLLM": plugin, "VLLM_CPU_KVCACHE_SPACE": os.environ.get("VLLM_CPU_KVCACHE_SPACE", "2"),
                    "VLLM_LOGGING_LEVEL": "WARNING"}
-    command = [sys.executable, __file__, "serve", folder, "--tokens", str(arguments.tokens), "--long-prompts", str(arguments.long_prompts), "--dtype", dtype]
+    command = [sys.executable, __file__, "serve", folder, "--tokens", str(arguments.tokens), "--long-prompts", str(arguments.long_prompts), "--dtype", dtype,
+               "--answers", str(answers)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if done.returncode or not lines:
@@ -68,8 +80,8 @@ def one(folder, plugin, arguments, dtype):
     return json.loads(lines[0][7:])
 
 
-def equal(a, b):
-    pairs = [(x, y) for s, t in zip(a["tokens"], b["tokens"]) for x, y in zip(s, t)]
+def equal(a, b, kind="tokens"):
+    pairs = [(x, y) for s, t in zip(a[kind], b[kind]) for x, y in zip(s, t)]
     return sum(x == y for x, y in pairs) / len(pairs)
 
 
@@ -78,12 +90,18 @@ def compare(arguments):
     exact = [one(arguments.folder, plugin, arguments, "float32") for plugin in ("0", arguments.plugin)]
     print(f"float32: {100 * equal(*exact):.2f} % of {sum(map(len, exact[0]['tokens']))} greedy tokens equal", flush=True)
     whole, prefill = [], []
-    for i in range(arguments.rounds):
-        stock, ours = (one(arguments.folder, plugin, arguments, arguments.dtype) for plugin in ("0", arguments.plugin))
-        whole.append(ours["whole"] / stock["whole"])
-        prefill.append(ours["prefill"] / stock["prefill"])
-        print(f"{arguments.dtype} {i + 1}: tokens/s {stock['whole']:.0f} -> {ours['whole']:.0f} ({whole[-1]:.2f}x), prompt tokens/s {stock['prefill']:.0f} -> "
-              f"{ours['prefill']:.0f} ({prefill[-1]:.2f}x), {100 * equal(stock, ours):.2f} % of the tokens equal", flush=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as answers:
+        json.dump(exact[0]["answers"], answers)
+        answers.flush()
+        for i in range(arguments.rounds):
+            stock, ours = (one(arguments.folder, plugin, arguments, arguments.dtype, answers.name) for plugin in ("0", arguments.plugin))
+            whole.append(ours["whole"] / stock["whole"])
+            prefill.append(ours["prefill"] / stock["prefill"])
+            print(f"{arguments.dtype} {i + 1}: tokens/s {stock['whole']:.0f} -> {ours['whole']:.0f} ({whole[-1]:.2f}x), prompt tokens/s {stock['prefill']:.0f} -> "
+                  f"{ours['prefill']:.0f} ({prefill[-1]:.2f}x), {100 * equal(stock, ours):.2f} % of the tokens equal", flush=True)
+    pairs = {"the plugin's and vLLM's": (ours, stock), "vLLM's and f32's": (stock, exact[0]), "the plugin's and f32's": (ours, exact[0])}
+    for name, (x, y) in pairs.items():
+        print(f"{arguments.dtype}, the most likely token after the same tokens, {name}: {100 * equal(x, y, 'best'):.2f} % equal")
     print(f"medians: tokens/s {statistics.median(whole):.2f}x, prompt tokens/s {statistics.median(prefill):.2f}x of vLLM's own")
     return 0 if equal(*exact) >= 0.99 else 1
 
@@ -102,11 +120,12 @@ def main():
         c.add_argument("--rounds", type=int, default=3)
         c.add_argument("--plugin", default="1", help="FLASHINFER_VLLM of the plugin's runs")
         c.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
+        c.add_argument("--answers", default="", help="serve: a JSON file of [prompt's tokens, answer's tokens]")
     arguments = parser.parse_args()
     if arguments.command == "convert":
         return convert(arguments.gguf, arguments.folder)
     if arguments.command == "serve":
-        return serve(arguments.folder, arguments.tokens, arguments.long_prompts, arguments.dtype)
+        return serve(arguments.folder, arguments.tokens, arguments.long_prompts, arguments.dtype, arguments.answers)
     return compare(arguments)
 
 

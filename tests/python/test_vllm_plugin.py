@@ -54,11 +54,13 @@ def plugin():
     stand_in("vllm.v1.attention.backends.cpu_attn", CPUAttentionBackend=type("Backend", (), {}), CPUAttentionBackendImpl=Impl, CPUAttentionMetadataBuilder=Builder)
     stand_in("vllm.v1.attention.backends.mla.cpu_mla", CPUMLAImpl=Impl)
     stand_in("vllm.model_executor.layers.attention.mla_attention", MLACommonBackend=type("Backend", (), {}), MLACommonMetadataBuilder=Builder)
+    stand_in("vllm.model_executor.layers.utils", dispatch_cpu_unquantized_gemm=lambda layer, remove_weight: "vLLM's own")
+    sys.modules["vllm.model_executor.layers"].utils = sys.modules["vllm.model_executor.layers.utils"]
     sys.path.insert(0, str(FOLDER))
     try:
-        from flashinfer_vllm import attention, mla
+        from flashinfer_vllm import attention, linear, mla
 
-        yield types.SimpleNamespace(attention=attention, mla=mla)
+        yield types.SimpleNamespace(attention=attention, linear=linear, mla=mla)
     finally:
         sys.path.remove(str(FOLDER))
         for name in set(sys.modules) - before:
@@ -151,3 +153,24 @@ def test_attention(plugin, name):
         mine = slice(int(common.query_start_loc[i]), int(common.query_start_loc[i + 1]))
         k, v = kv.repeat_interleave(heads // kv_heads, dim=2)
         torch.testing.assert_close(out[mine].view(-1, heads, dim).double(), attend(q[mine], k, v, scale), rtol=1e-5, atol=1e-5)
+
+
+def test_linear_layers(plugin):
+    plugin.linear.register()
+    plugin.linear.register()
+    dispatch = plugin.linear.utils.dispatch_cpu_unquantized_gemm
+    g = torch.Generator().manual_seed(0)
+    weight, bias = torch.randn(40, 24, generator=g).bfloat16(), torch.randn(40, generator=g).bfloat16()
+    for remove in (False, True):
+        layer = types.SimpleNamespace(weight=torch.nn.Parameter(weight.clone(), requires_grad=False))
+        dispatch(layer, remove)
+        assert layer.weight.numel() == (0 if remove else weight.numel())
+        for shape in ((24,), (5, 24), (2, 3, 24), (0, 24)):
+            x = torch.randn(shape, generator=g).bfloat16()
+            for b in (None, bias):
+                y = layer.cpu_linear(x, layer.weight, b)
+                expected = x.double() @ weight.double().t() + (0 if b is None else b.double())
+                assert y.dtype == torch.bfloat16 and y.shape == expected.shape
+                torch.testing.assert_close(y.double(), expected, rtol=2**-8, atol=1e-5)
+    for other in (weight.float(), weight[None], weight.to("meta")):
+        assert dispatch(types.SimpleNamespace(weight=other), True) == "vLLM's own"
