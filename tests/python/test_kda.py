@@ -326,6 +326,26 @@ def test_prepared_prefill_checks_before_the_first_launch(error, message, change)
         kda_prefill.prepare_bf16_kda_prefill(**{**args, **change})
 
 
+def test_no_lower_bound_is_the_softplus_gate():
+    """None, where the default is a number, is a value of its own."""
+    heads, width, g = 8, 128, torch.Generator().manual_seed(7)
+    rand = lambda *shape: torch.randn(*shape, generator=g)
+    args = dict(x=rand(1, 3 * heads * width).bfloat16(), weight=rand(3, 4, heads * width) / 10, raw_gate=rand(1, 1, heads, width).bfloat16(),
+                raw_beta=rand(1, 1, heads).bfloat16(), A_log=rand(heads) / 2, dt_bias=rand(heads * width) / 10, state_indices=torch.tensor([1]).int(),
+                output_gate=rand(1, heads, width).bfloat16(), norm_weight=rand(width))
+    history, before = rand(2, 3 * heads * width, 3).bfloat16() / 10, rand(2, heads, width, width) / 100
+    state = before.clone()
+    kda_decode.fused_kda_decode(**args, conv_state=history.clone(), state=state, lower_bound=None)
+    weights = args["weight"].double().permute(0, 2, 1).reshape(-1, 4)
+    mixed = torch.nn.functional.silu((torch.cat((history[1], args["x"][0, :, None]), 1).double() * weights).sum(1)).bfloat16().double()
+    key, value = (mixed.view(3, heads, width)[n] for n in (1, 2))
+    key = key / (key.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+    gate = -args["A_log"].double().exp()[:, None] * torch.nn.functional.softplus(args["raw_gate"][0, 0].double() + args["dt_bias"].double().view(heads, width))
+    decayed = before[1].double() * gate.exp()[:, None, :]
+    delta = (value - torch.einsum("hvk,hk->hv", decayed, key)) * args["raw_beta"][0, 0].double().sigmoid()[:, None]
+    torch.testing.assert_close(state[1].double(), decayed + delta[..., None] * key[:, None], rtol=1e-2, atol=2e-3)
+
+
 @pytest.mark.parametrize("error, message, change", [
     (TypeError, "k is torch.float32, but must be bfloat16", dict(k=torch.zeros(2, 1, HEADS, WIDTH))),
     (ValueError, "v has width 32", dict(v=torch.zeros(2, 1, VALUE_HEADS, 32).bfloat16())),

@@ -41,8 +41,9 @@ namespace {
 struct Prepared {
   const op::Op* op;
   std::vector<const op::Field*> parameters;  // in the order of the packed arguments
-  std::vector<const op::Field*> returned;    // outputs that the function returns
-  bool formed = false;                       // some of them not as the tensors they are (op::as_numbers, ...)
+  std::vector<bool> none_counts;  // of each parameter: None is a value of its own, as the default is another one
+  std::vector<const op::Field*> returned;  // outputs that the function returns
+  bool formed = false;                     // some of them not as the tensors they are (op::as_numbers, ...)
 };
 
 /// Hidden members that Python may set: generators that a call draws from when it names none, and the member that an
@@ -50,7 +51,7 @@ struct Prepared {
 bool is_trailing(const op::Field& f) { return f.internal && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
-  Prepared p{&op, {}, {}, false};
+  Prepared p{&op, {}, {}, {}, false};
   for (const op::Field& f : op.fields) {
     if (f.role != op::Role::kResult && !f.internal) p.parameters.push_back(&f);
     if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors)
@@ -60,6 +61,9 @@ Prepared prepare(const op::Op& op) {
     if (is_trailing(f)) p.parameters.push_back(&f);
     if (f.role == op::Role::kInOut && f.when) p.returned.push_back(&f);
   }
+  for (const op::Field* f : p.parameters)
+    p.none_counts.push_back(f->role == op::Role::kAttr && f->optional && !f->internal &&
+                            !f->get(op::default_block(op)).is_none());
   for (const op::Field* f : p.returned) p.formed |= f->as_numbers || f->unstacked || f->tuple_with_previous;
   return p;
 }
@@ -113,7 +117,8 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   for (int i = 0; i < args.size(); ++i) {
     const op::Field& f = *p.parameters[static_cast<size_t>(i)];
     const tvm::AnyView v = args[i];
-    if (v.type_index() == kTVMFFINone && (f.optional || f.internal)) continue;  // absent: keep the default
+    if (v.type_index() == kTVMFFINone && (f.optional || f.internal) && !p.none_counts[static_cast<size_t>(i)])
+      continue;  // absent: keep the default
     set(op, block, f, value_of(op, f, v, false));
   }
 }
