@@ -105,7 +105,7 @@ struct SumOfRanks {
   FI_GLOBAL_FN void operator()(int64_t at, float (&v)[A::N]) const {
 #pragma unroll
     for (int i = 0; i < A::N; ++i) v[i] = 0.0f;
-#pragma unroll
+#pragma unroll 1  // unrolled, the loads of many ranks would spill
     for (int first = 0; first < C.ranks; first += kMostLoads) {
       RawPiece<T, A::N> x[kMostLoads];
 #pragma unroll
