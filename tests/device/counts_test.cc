@@ -86,6 +86,15 @@ const Row kRows[] = {
      "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
      "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",
      32 * (8 + 8 + 12) - 64},
+    // By chunks: states once each way, inputs once; indices of all blocks, and dt and beta, beyond that.
+    {"kda_chunk", "kda_recurrence",
+     "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=bf16:48x1x128:uniform(-2,0) beta=bf16:48x1:uniform(0,1) "
+     "cu_seqlens=i32:[0,48] state=f32:1x1x64x128",
+     48 + 11},
+    {"ssd", "ssd_chunk_scan",
+     "x=bf16:1x130x1x64 dt=f32:1x130x1 A=f32:1:uniform(-4,-0.05) B=bf16:1x130x1x128 C=bf16:1x130x1x128 D=f32:1 "
+     "z=bf16:1x130x1x64 dt_softplus=True state_dtype=float32 initial_states=f32:1x1x64x128",
+     8},
     // Two chunks of 256 keys: their partial results are written and read once more, 32 rows of 128 floats each.
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32},
@@ -139,14 +148,19 @@ TEST(Counts, PrefillHasNoBankConflicts) {
 TEST(Counts, ChunksOfTheDeltaRuleHaveNoBankConflicts) {
   for (const char* width : {"64", "128"}) {
     const std::string k = str("bf16:70x1x", width);
-    const bench::CountedRow r = bench::count(*op::find_op("chunk_gated_delta_rule"),
-                                             {"chunk", str("q=", k, " k=", k,
-                                                           " v=bf16:70x1x64 cu_seqlens=i32:[0,70] "
-                                                           "beta=f32:70x1:uniform(0,1) use_qk_l2norm_in_kernel=True")
-                                                           .c_str()});
-    ASSERT_EQ(r.launches.size(), 1u);
-    EXPECT_EQ(r.launches[0].counts->bank_conflicts(), 0u) << r.launches[0].counts->text();
-    EXPECT_GT(r.launches[0].counts->mma, 0u);
+    const std::string rule = str("q=", k, " k=", k,
+                                 " v=bf16:70x1x64 cu_seqlens=i32:[0,70] beta=f32:70x1:uniform(0,1) "
+                                 "use_qk_l2norm_in_kernel=True");
+    const std::string channels = str("q=", k, " k=", k, " v=bf16:70x1x64 g=", k,
+                                     ":uniform(-2,0) beta=bf16:70x1:uniform(0,1) cu_seqlens=i32:[0,70]");
+    for (const auto& [op, args] :
+         {std::pair("chunk_gated_delta_rule", &rule), std::pair("kda_recurrence", &channels)}) {
+      const bench::CountedRow r = bench::count(*op::find_op(op), {"chunk", args->c_str()});
+      ASSERT_FALSE(r.launches.empty());
+      const emu::Counts& last = *r.launches.back().counts;
+      EXPECT_EQ(last.bank_conflicts(), 0u) << last.text();
+      EXPECT_GT(last.mma, 0u) << op;
+    }
   }
 }
 

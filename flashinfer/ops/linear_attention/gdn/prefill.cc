@@ -70,6 +70,12 @@ template <class B>
 op::Prepared prepare_cpu(const B& a) {
   return prepare(call_of(a));
 }
+bool states_aligned(const PrefillCall& c) {
+  bool aligned = true;
+  for (const TensorView* t : {&c.initial, &c.final, &c.checkpoints})
+    aligned = aligned && (!t->defined() || ops::linear_attention::rows_aligned(*t));
+  return aligned;
+}
 /// Whether the chunk kernel on tensor cores supports the call. Nothing of it depends on lengths, so that a sequence's
 /// results do not depend on the others.
 bool in_chunks(const PrefillCall& c, Device device) {
@@ -77,7 +83,8 @@ bool in_chunks(const PrefillCall& c, Device device) {
   const int64_t k = c.q.size(2);
   return jit::arch_number(device) >= 80 && !c.channels && c.updates == 1 && c.q.dtype() == DType::kBF16 &&
          c.output.dtype() == DType::kBF16 && (k == 64 || k == 128) && c.v.size(2) % kGdnCudaValues == 0 &&
-         la::rows_aligned(c.q) && la::rows_aligned(c.k) && la::rows_aligned(c.v) && la::rows_aligned(c.output);
+         la::rows_aligned(c.q) && la::rows_aligned(c.k) && la::rows_aligned(c.v) && la::rows_aligned(c.output) &&
+         states_aligned(c);
 }
 /// In chunks, or token by token with rows of the state in registers. Indices are read by the kernel alone.
 op::Prepared prepare_gpu(const PrefillCall& c, Device device) {
@@ -97,8 +104,7 @@ op::Prepared prepare_gpu(const PrefillCall& c, Device device) {
     launch.shared_bytes = static_cast<unsigned>(config.shared_bytes());
     return ops::prepare_cuda<kGdnChunkCuda>(config, p, device, launch);
   }
-  const DeltaCudaConfig config = la::delta_config(
-      DType::kF32, p.width, aligned(c.initial) && aligned(c.final) && aligned(c.checkpoints), c.channels, c.channels);
+  const DeltaCudaConfig config = la::delta_config(DType::kF32, p.width, states_aligned(c), c.channels, c.channels);
   if (std::string why = la::grid_unsupported(items, p.rows, config.block_rows()); !why.empty())
     return op::Unsupported{std::move(why)};
   return ops::prepare_cuda<kGdnRowsCuda>(config, p, device,

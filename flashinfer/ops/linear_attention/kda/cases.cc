@@ -28,6 +28,14 @@ constexpr op::Case kKda[] = {
      "state=f16:2x2x7x19"},
     {"weak", "q=bf16:100x1x128 k=bf16:100x1x128 v=bf16:100x1x128 g=bf16:100x1x128:uniform(-0.001,0) beta=bf16:100x1:uniform(0,1) "
      "cu_seqlens=i32:[0,100] state=f32:1x1x128x128"},
+    {"chunks", FI_KDA("bf16", "120", "128", "128") FI_GATE("128") "cu_seqlens=i32:[0,50,53,53,117] state=f32:6x4x128x128 read_indices=i32:[4,0,1,2] "
+     "write_indices=i32:[3,0,1,2] beta_is_logit=True", "cpu", op::kAot},
+    {"chunks_bf16", FI_KDA("bf16", "70", "64", "40") FI_GATE("64") "lower_bound=-5.0 cu_seqlens=i64:[0,16,33,70] state=bf16:3x4x40x64 "
+     "read_indices=i32:[2,-1,0]", "cpu", op::kAot},
+    {"chunks_strong", "q=bf16:75x1x64 k=bf16:75x1x64 v=bf16:75x2x64 g=bf16:75x2x64:uniform(-200,0) beta=bf16:75x2:uniform(0,1) cu_seqlens=i32:[0,48,75] "
+     "state=f32:2x2x64x64"},
+    {"chunks_no_state", "q=bf16:64x1x128 k=bf16:64x1x128:normal(0,0.05) v=bf16:64x2x64 g=bf16:64x2x128:uniform(-2,0) beta=bf16:64x2:uniform(0,1) "
+     "cu_seqlens=i32:[0,64] use_qk_l2norm=False scale=0.1"},
     {"no_state", FI_KDA("f16", "5", "33", "18") "cu_seqlens=i32:[0,2,5]"},
     {"shared_slot", FI_KDA("f32", "3", "64", "8") "cu_seqlens=i32:[0,1,3] state=f32:2x4x8x64 read_indices=i64:[1,1]"},
     {"no_tokens", FI_KDA("bf16", "0", "64", "8") "cu_seqlens=i32:[0,0] state=f32:1x4x8x64"},

@@ -13,6 +13,7 @@
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/kda/ref.h"
+#include "flashinfer/ops/linear_attention/kernels/kda/chunk_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 
@@ -23,6 +24,8 @@ inline constexpr jit::Kernel kKda{"flashinfer/ops/linear_attention/kernels/kda/k
                                   "flashinfer::KdaParams"};
 inline constexpr jit::Kernel kKdaCuda{"flashinfer/ops/linear_attention/kernels/cuda/kda.cuh", "flashinfer::cu::kda",
                                       "flashinfer::KdaCudaParams"};
+inline constexpr jit::Kernel kKdaChunkCuda{"flashinfer/ops/linear_attention/kernels/cuda/kda_chunk.cuh",
+                                           "flashinfer::cu::kda_chunk", "flashinfer::KdaCudaParams"};
 
 int64_t sequences_of(const Kda& a) { return a.cu_seqlens.size(0) - 1; }
 const std::optional<TensorView>& source_of(const Kda& a) { return a.source ? a.source : a.state; }
@@ -171,33 +174,61 @@ GdnIndices indices_of(const std::optional<TensorView>& t) {
   if (!t) return {};
   return {t->data(), t->stride(0), t->dtype() == DType::kI64};
 }
-/// Indices are read by the kernel alone. Sequences that share a slot have no order on a GPU.
+bool states_aligned(const Kda& a) {
+  bool aligned = true;
+  for (const auto* t : {&a.state, &a.source, &a.after_states})
+    aligned = aligned && (!*t || ops::linear_attention::rows_aligned(**t));
+  return aligned;
+}
+/// Whether sequences of 16 tokens and more have a kernel by chunks. A step of decode, by the number of its tokens, has
+/// none of these.
+bool in_chunks(const Kda& a, Device device) {
+  const int64_t k = a.q.size(2);
+  bool aligned = states_aligned(a);
+  for (const TensorView* t : {&a.q, &a.k, &a.v, &a.g, &*a.output})
+    aligned = aligned && ops::linear_attention::rows_aligned(*t);
+  return jit::arch_number(device) >= 80 && !a.kg_cache && a.q.dtype() == DType::kBF16 && (k == 64 || k == 128) &&
+         a.v.size(2) % 8 == 0 && aligned && a.q.size(0) >= sequences_of(a) + kKdaCudaTokens - 1;
+}
+KdaCudaParams cuda_params_of(const Kda& a) {
+  KdaCudaParams p{params_of(a)};
+  p.call.count = sequences_of(a), p.tokens = a.q.size(0), p.updates = a.state && !a.disable_state_update;
+  p.wide = ops::linear_attention::rows_aligned(a.q) && ops::linear_attention::rows_aligned(a.k) &&
+           ops::linear_attention::rows_aligned(a.g);
+  p.sequences = indices_of(a.cu_seqlens), p.read = indices_of(a.read_indices);
+  p.write = indices_of(a.write_indices), p.after = indices_of(a.after_indices);
+  const auto slots = [](const std::optional<TensorView>& t) { return t ? t->size(0) : 0; };
+  p.in_slots = slots(source_of(a)), p.state_slots = slots(a.state), p.after_slots = slots(after_of(a));
+  if (!a.kg_cache) return p;
+  p.cache_slots = std::min(a.kg_cache->size(0), a.correction_cache->size(0));
+  p.cache_tokens = std::min(a.kg_cache->size(2), a.correction_cache->size(2));
+  p.wide_cache = ops::linear_attention::rows_aligned(*a.kg_cache) && p.call.width * a.kg_cache->item_size() % 16 == 0;
+  return p;
+}
+/// Indices are read by the kernels alone. Sequences that share a slot have no order on a GPU.
 op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
   namespace la = ops::linear_attention;
   if (std::string why = la::delta_unsupported(a.q.size(2)); !why.empty()) return op::Unsupported{std::move(why)};
   if (call.device.type == DeviceType::kEmu && work_of(a).in_order)
     return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
-  KdaCudaParams p{params_of(a)};
-  p.call.count = sequences_of(a), p.tokens = a.q.size(0), p.updates = a.state && !a.disable_state_update;
-  p.wide = la::rows_aligned(a.q) && la::rows_aligned(a.k) && la::rows_aligned(a.g);
-  p.sequences = indices_of(a.cu_seqlens), p.read = indices_of(a.read_indices);
-  p.write = indices_of(a.write_indices), p.after = indices_of(a.after_indices);
-  const auto slots = [](const std::optional<TensorView>& t) { return t ? t->size(0) : 0; };
-  p.in_slots = slots(source_of(a)), p.state_slots = slots(a.state), p.after_slots = slots(after_of(a));
-  if (a.kg_cache) {
-    p.cache_slots = std::min(a.kg_cache->size(0), a.correction_cache->size(0));
-    p.cache_tokens = std::min(a.kg_cache->size(2), a.correction_cache->size(2));
-    p.wide_cache = la::rows_aligned(*a.kg_cache) && p.call.width * a.kg_cache->item_size() % 16 == 0;
-  }
-  bool aligned = true;
-  for (const auto* t : {&a.state, &a.source, &a.after_states}) aligned = aligned && (!*t || la::rows_aligned(**t));
-  const DeltaCudaConfig config =
-      la::delta_config(a.state ? a.state->dtype() : DType::kF32, p.call.width, aligned, true);
+  KdaCudaParams p = cuda_params_of(a);
+  p.chunks = in_chunks(a, call.device);
+  const DType state = a.state ? a.state->dtype() : DType::kF32;
+  const DeltaCudaConfig config = la::delta_config(state, p.call.width, states_aligned(a), true);
   const int64_t items = p.tokens ? (p.call.count + 1) * p.call.value_heads : 0;
   if (std::string why = la::grid_unsupported(items, p.call.rows, config.block_rows()); !why.empty())
     return op::Unsupported{std::move(why)};
-  return ops::prepare_cuda<kKdaCuda>(config, p, call.device,
-                                     la::delta_launch(items, p.call.rows, config.block_rows(), config.threads));
+  const cuda::Launch tokens = la::delta_launch(items, p.call.rows, config.block_rows(), config.threads);
+  if (!p.chunks) return ops::prepare_cuda<kKdaCuda>(config, p, call.device, tokens);
+  const KdaChunkCudaConfig chunk{state, static_cast<unsigned char>(p.call.width), 128};
+  cuda::Launch chunks = la::delta_launch(p.call.count * p.call.value_heads, p.call.rows, kKdaCudaValues, chunk.threads);
+  chunks.shared_bytes = static_cast<unsigned>(chunk.shared_bytes());
+  const jit::CudaLoaded& then = jit::cuda_kernel<kKdaChunkCuda>(chunk, call.device);
+  if (!then.why_not.empty()) return op::Unsupported{then.why_not};
+  return ops::with_cuda_kernel<kKdaCuda>(config, call.device, [p, tokens, chunks, &then](const auto& kernel) {
+    ops::launch_unless_empty(kernel, p, tokens);
+    ops::launch_unless_empty(then, p, chunks);
+  });
 }
 op::Cost cost(const Kda& a) {
   const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
@@ -245,7 +276,7 @@ constinit const op::Op kda_recurrence_op =
                                     "The delta rule with a decay of each key channel: S = S e^g; S += beta (v - S k) "
                                     "k^T; output = S q. Not in FlashInfer, "
                                     "whose recurrent_kda calls it.",
-                                    fields, candidates, kda_recurrence_cases);
+                                    fields, candidates, kda_recurrence_cases, {1e-4, 2e-5});
 }  // namespace ops::linear_attention
 
 Tensor kda_recurrence(const Kda& args) { return op::call(ops::linear_attention::kda_recurrence_op, args); }

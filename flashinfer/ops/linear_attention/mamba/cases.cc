@@ -62,6 +62,8 @@ constexpr op::Case kSelectiveStateUpdate[] = {
 #undef FI_HEAD
 #define FI_SSD(T, S) \
   "x=" T ":1x" S "x4x16 dt=" T ":1x" S "x4 A=f32:4:uniform(-4,-0.05) B=" T ":1x" S "x2x32 C=" T ":1x" S "x2x32 dt_softplus=True "
+#define FI_SSD_WIDE(S, H, P, N) \
+  "x=bf16:1x" S "x" H "x" P " dt=bf16:1x" S "x" H " A=f32:" H ":uniform(-4,-0.05) B=bf16:1x" S "x2x" N " C=bf16:1x" S "x2x" N " dt_softplus=True "
 constexpr op::Case kSsdChunkScan[] = {
     {"one_chunk", FI_SSD("bf16", "64") "D=bf16:4 dt_bias=bf16:4", "cpu", op::kAot | op::kTrace, 2e-2, 6e-2},
     {"chunks", FI_SSD("bf16", "133") "D=f32:4x16 z=bf16:1x133x4x16 dt_max=0.5 initial_states=f32:1x4x16x32 state_dtype=float32", "cpu",
@@ -75,11 +77,18 @@ constexpr op::Case kSsdChunkScan[] = {
     {"f32", FI_SSD("f32", "70") "D=f32:4 dt_bias=f32:4 z=f32:1x70x4x16 cu_seqlens=i64:[0,0,33,70] initial_states=f32:3x4x16x32 "
      "state_dtype=float32 checkpoint_token_indices=i64:[0,20,33] checkpoint_state_slots=i64:[3,0,2] checkpoint_states=f32:4x4x16x32"},
     {"f16", FI_SSD("f16", "40") "state_dtype=float16"},
+    {"wide", FI_SSD_WIDE("150", "4", "64", "128") "D=f32:4 z=bf16:1x150x4x64 dt_bias=f32:4 cu_seqlens=i32:[0,1,1,80,150] initial_states=f32:4x4x64x128 "
+     "state_dtype=float32 checkpoint_token_indices=i32:[0,-1,77,144] checkpoint_state_slots=i32:[2,0,1,0] checkpoint_states=f32:3x4x64x128", "cpu",
+     op::kAot, 2e-2, 6e-2},
+    {"wide_tiles", FI_SSD_WIDE("130", "2", "80", "64") "D=f32:2x80 initial_states=bf16:1x2x80x64", "cpu", op::kAot, 2e-2, 6e-2},
+    {"strong_decay", "x=bf16:2x70x2x64 dt=f32:2x70x2:uniform(0,200) A=f32:2:uniform(-16,-1) B=bf16:2x70x1x128 C=bf16:2x70x1x128 initial_states=f16:2x2x64x128 "
+     "state_dtype=float16 dt_max=100.0", "cpu", 0, 2e-2, 6e-2},
     {"no_tokens", FI_SSD("bf16", "0") "state_dtype=float32 initial_states=f32:1x4x16x32"},
     {"bench_2048", "x=bf16:1x2048x32x64 dt=bf16:1x2048x32 A=f32:32:uniform(-4,-0.05) B=bf16:1x2048x2x128 C=bf16:1x2048x2x128 D=bf16:32 dt_softplus=True "
      "state_dtype=float32", "cpu", op::kBench},
 };
 #undef FI_SSD
+#undef FI_SSD_WIDE
 #define FI_RING(S, T, P, R) \
   "state=" S ":" P "x4x16x40 x_cache=" T ":" P "x4x" R "x16 B_cache=" T ":" P "x2x" R "x40 dt_cache=f32:" P "x4x" R ":uniform(0,1) "
 #define FI_NEW(T, B, N) \

@@ -9,6 +9,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/kernels/mamba/ssd_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssd_params.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd_ref.h"
@@ -23,6 +24,8 @@ inline constexpr jit::Kernel kSsd{"flashinfer/ops/linear_attention/kernels/mamba
                                   "flashinfer::SsdParams"};
 inline constexpr jit::Kernel kSsu{"flashinfer/ops/linear_attention/kernels/mamba/ssu.h",
                                   "flashinfer::cpu::selective_state_update", "flashinfer::SsuParams"};
+inline constexpr jit::Kernel kSsdChunkCuda{"flashinfer/ops/linear_attention/kernels/cuda/ssd_chunk.cuh",
+                                           "flashinfer::cu::ssd_chunk", "flashinfer::SsuCudaParams"};
 constexpr int64_t kMaxDim = 256, kMaxHeads = 16;  // of the kernel's scratch; heads of a task
 
 int64_t sequences_of(const Ssd& a) { return a.cu_seqlens ? a.cu_seqlens->size(0) - 1 : a.x.size(0); }
@@ -200,7 +203,14 @@ op::Prepared prepare_cpu(const Ssd& a) {
   });
 }
 
-/// Token by token, rows of the state in registers. Indices are read by the kernel alone.
+/// Whether the kernel by chunks on tensor cores supports the call; `aligned`: the rows of all states.
+bool in_chunks(const Ssd& a, bool aligned, Device device) {
+  const int64_t n = a.B.size(3);
+  for (const TensorView* t : {&a.x, &a.B, &a.C, &*a.out, a.z ? &*a.z : &a.x}) aligned = aligned && la::rows_aligned(*t);
+  return jit::arch_number(device) >= 80 && a.x.dtype() == DType::kBF16 && (n == 64 || n == 128) &&
+         a.x.size(3) % 8 == 0 && aligned;
+}
+/// In chunks, or token by token with rows of the state in registers. Indices are read by the kernel alone.
 op::Prepared prepare_cuda(const Ssd& a, const op::Call& call) {
   SsuCudaParams p{token_params(a)};
   p.whole = true, p.steps = a.x.size(1), p.lengths = la::ssu_indices(a.cu_seqlens);
@@ -213,7 +223,14 @@ op::Prepared prepare_cuda(const Ssd& a, const op::Call& call) {
   bool aligned = true;
   for (const auto* t : {&a.initial_states, &a.final_states, &a.checkpoint_states})
     aligned = aligned && (!*t || la::rows_aligned(**t));
-  return la::prepare_ssu_cuda(p, a.state_dtype, aligned, true, call.device);
+  if (!in_chunks(a, aligned, call.device)) return la::prepare_ssu_cuda(p, a.state_dtype, aligned, true, call.device);
+  const SsdCudaConfig config{a.state_dtype, static_cast<unsigned char>(p.call.dstate), 128};
+  const int64_t items = p.call.sequences * p.call.heads;
+  if (std::string why = la::grid_unsupported(items, p.call.dim, kSsdCudaDims); !why.empty())
+    return op::Unsupported{std::move(why)};
+  cuda::Launch launch = la::delta_launch(items, p.call.dim, kSsdCudaDims, config.threads);
+  launch.shared_bytes = static_cast<unsigned>(config.shared_bytes());
+  return ops::prepare_cuda<kSsdChunkCuda>(config, p, call.device, launch);
 }
 
 op::Shape states_shape(const Ssd& a) { return {4, {sequences_of(a), a.x.size(2), a.x.size(3), a.B.size(3)}}; }
@@ -222,7 +239,13 @@ bool wants_states(const Ssd& a) { return a.return_final_states; }
 op::Cost cost(const Ssd& a) {
   const double tokens = static_cast<double>(a.x.size(0) * a.x.size(1)), n = static_cast<double>(a.B.size(3));
   const double p = static_cast<double>(a.x.size(3)), c = static_cast<double>(kSsdChunk);
-  return {.bytes = static_cast<double>(2 * a.x.nbytes() + a.B.nbytes() + a.C.nbytes()),
+  const auto bytes = [](const std::optional<TensorView>& t) { return t ? t->nbytes() : 0; };
+  const double states = static_cast<double>(bytes(a.initial_states)) +
+                        (a.return_final_states ? static_cast<double>(sequences_of(a) * size_of(a.state_dtype)) *
+                                                     static_cast<double>(a.x.size(2)) * n * p
+                                               : 0.0);
+  return {.bytes =
+              static_cast<double>(2 * a.x.nbytes() + bytes(a.z) + a.dt.nbytes() + a.B.nbytes() + a.C.nbytes()) + states,
           .flops = 2 * tokens *
                    (static_cast<double>(a.B.size(2)) * c * n + static_cast<double>(a.x.size(2)) * (2 * n * p + c * p))};
 }

@@ -5,12 +5,11 @@
 //   O = diag(e^L) Q S^T + (G o Q K^T) U;  S <- e^(L_C) S + (diag(e^(L_C - L)) U)^T K
 // A block takes 64 value channels of one head of one sequence. S is in registers in f32. q and k are bf16, so that
 // their products are exact; S, U and G o Q K^T enter products as two bf16 parts; the system is solved in f32 by blocks
-// of 16 rows. A g of 0 is left out of L and counted: the factor between two tokens with a 0 between them is 0. L is
-// kept as two floats, because differences of large sums matter.
+// of 16 rows.
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
-#include "flashinfer/ops/linear_attention/kernels/cuda/chunk_tiles.cuh"
+#include "flashinfer/ops/linear_attention/kernels/cuda/chunk_state.cuh"
 #include "flashinfer/ops/linear_attention/kernels/cuda/packed.cuh"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
 
@@ -24,42 +23,38 @@ struct GdnChunkBlock {
   uint32_t h, first_value;
   int64_t start;
   bf16_t *k, *q, *s_high, *s_low, *u;  // u: high, low parts of U, then of U decayed to the chunk's end
-  float *a, *r, *l_high, *l_low, *beta;
-  int32_t* zeros;  // factors of 0 up to a token
-  Acc s[kTiles];   // rows 16 warp .. + 16 of the state, columns 8 j .. + 8
+  float *a, *r, *beta;
+  ChunkDecays decays;
+  Acc s[kTiles];  // rows 16 warp .. + 16 of the state, columns 8 j .. + 8
 
   FI_GLOBAL_FN GdnChunkBlock(const GdnChunkParams& params, uint32_t head, uint32_t tile, int64_t begin)
-      : p(params), h(head), first_value(tile * kValues), start(begin) {
+      : p(params),
+        h(head),
+        first_value(tile * kValues),
+        start(begin),
+        decays(reinterpret_cast<float*>(shared()) + (C.shared_bytes() - ChunkDecays::kBytes) / 4) {
     k = reinterpret_cast<bf16_t*>(shared()), q = k + kChunk * C.width;
     s_high = u = q + kChunk * C.width, s_low = s_high + kValues * C.width;
-    a = reinterpret_cast<float*>(u + C.region()), r = a + kChunk * kChunk;
-    l_high = r + kChunk * kValues, l_low = l_high + kChunk, beta = l_low + kChunk;
-    zeros = reinterpret_cast<int32_t*>(beta + kChunk);
+    a = reinterpret_cast<float*>(u + C.region()), r = a + kChunk * kChunk, beta = r + kChunk * kValues;
   }
   FI_GLOBAL_FN uint32_t heads() const { return static_cast<uint32_t>(p.heads); }
-  FI_GLOBAL_FN static uint32_t row() { return 16 * warp(); }
-  FI_GLOBAL_FN static uint32_t group() { return lane() / 4; }
-  FI_GLOBAL_FN static uint32_t pair() { return lane() % 4 * 2; }
+  FI_GLOBAL_FN static uint32_t row() { return warp_row(); }
+  FI_GLOBAL_FN static uint32_t group() { return lane_row(); }
+  FI_GLOBAL_FN static uint32_t pair() { return lane_pair(); }
   /// Element (i, j) of a and r: columns permuted by rows so that stores of accumulators meet no bank twice.
   FI_GLOBAL_FN static uint32_t square(uint32_t i, uint32_t j) { return i * kChunk + (j ^ (i & 3u) << 3); }
 
   FI_GLOBAL_FN void load_state(int64_t slot) {
     clear(s);
     if (!p.in.data || slot < 0 || slot >= p.in_slots) return;
-    with_states(p.in, [&](auto* data) { each_state(data, slot, p.in, [](auto* at, float& x) { x = to_f32(*at); }); });
+    with_states(p.in, [&](auto* data) { linear::load_state(s, tile(data, slot, p.in), p.in.row, kValues); });
   }
   FI_GLOBAL_FN void store_state(const GdnStateTensor& t, int64_t slot) {
-    with_states(t,
-                [&](auto* data) { each_state(data, slot, t, []<class T>(T* at, float& x) { *at = from_f32<T>(x); }); });
+    with_states(t, [&](auto* data) { linear::store_state(s, tile(data, slot, t), t.row, kValues); });
   }
-  template <class T, class F>
-  FI_GLOBAL_FN void each_state(T* data, int64_t slot, const GdnStateTensor& t, F f) {
-    T* const head = data + slot * t.slot + h * t.head;
-#pragma unroll
-    for (int j = 0; j < kTiles; ++j)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        f(head + (first_value + row() + group() + i / 2 * 8) * t.row + 8 * j + pair() + i % 2, s[j].r[i]);
+  template <class T>
+  FI_GLOBAL_FN T* tile(T* data, int64_t slot, const GdnStateTensor& t) const {
+    return data + slot * t.slot + h * t.head + first_value * t.row;
   }
 
   /// This warp's rows of q or k, normalised and rounded when asked; zeros behind the tokens.
@@ -79,46 +74,23 @@ struct GdnChunkBlock {
 #pragma unroll
         for (int e = 0; e < 8; ++e) x[e] = from_f32<bf16_t>(to_f32(x[e]) * by);
       }
-      store_shared(to + swizzle<kPieces>(at, piece) * 8, x);
+      store_shared(to + piece_index<kPieces>(at, piece) * 8, x);
     }
   }
-  /// ln g and beta of the tokens, in r and beta: 0 and 0 behind them. r + kChunk: 1 where g is 0.
+  /// By one warp: L and beta of the tokens; behind them g is 1 and beta 0.
   FI_GLOBAL_FN void load_gates(int64_t token, int32_t count) const {
-    const uint32_t i = thread_x();
-    if (i >= kChunk) return;
-    const bool within = static_cast<int32_t>(i) < count;
-    float g = 1.0f, b = within ? 1.0f : 0.0f;
-    if (within && p.gate.data) g = element(DType::kF32, p.gate.data, packed_at(p.gate, token + i, h, heads()));
-    if (within && p.beta.data) b = element(DType::kF32, p.beta.data, packed_at(p.beta, token + i, h, heads()));
-    r[i] = g == 0.0f ? 0.0f : ::logf(g), r[kChunk + i] = g == 0.0f ? 1.0f : 0.0f, beta[i] = b;
-  }
-  FI_GLOBAL_FN void sum_gates() const {
-    const uint32_t i = thread_x();
-    if (i >= kChunk) return;
-    double l = 0.0;
-    float count = 0.0f;
-    for (uint32_t j = 0; j <= i; ++j) l += static_cast<double>(r[j]), count += r[kChunk + j];
-    l_high[i] = static_cast<float>(l), l_low[i] = static_cast<float>(l - static_cast<double>(l_high[i]));
-    zeros[i] = static_cast<int32_t>(count);
-  }
-  /// e^(L_i - L_j), 0 with a factor of 0 between them.
-  FI_GLOBAL_FN float between(uint32_t i, uint32_t j) const {
-    return zeros[i] == zeros[j] ? exp_fast((l_high[i] - l_high[j]) + (l_low[i] - l_low[j])) : 0.0f;
-  }
-  /// x e^(L_i): of what was before the chunk, nothing, not even infinity, gets past a factor of 0.
-  FI_GLOBAL_FN float since_begin(uint32_t i, float x) const {
-    return zeros[i] == 0 ? x * exp_fast(l_high[i] + l_low[i]) : 0.0f;
-  }
-  FI_GLOBAL_FN void spread_state() const {
+    float g[2] = {1.0f, 1.0f};
 #pragma unroll
-    for (int j = 0; j < kTiles; ++j)
-#pragma unroll
-      for (int i = 0; i < 4; i += 2) {
-        const uint32_t at = swizzle<kPieces>(row() + group() + i / 2 * 8, j) * 8 + pair();
-        const float x = s[j].r[i], y = s[j].r[i + 1];
-        *reinterpret_cast<uint32_t*>(s_high + at) = pack2<bf16_t>(x, y);
-        *reinterpret_cast<uint32_t*>(s_low + at) = pack2<bf16_t>(low_part(x), low_part(y));
-      }
+    for (uint32_t e = 0; e < 2; ++e) {
+      const uint32_t i = lane() + 32 * e;
+      const bool within = static_cast<int32_t>(i) < count;
+      float b = within ? 1.0f : 0.0f;
+      if (within && p.gate.data) g[e] = element(DType::kF32, p.gate.data, packed_at(p.gate, token + i, h, heads()));
+      if (within && p.beta.data) b = element(DType::kF32, p.beta.data, packed_at(p.beta, token + i, h, heads()));
+      beta[i] = b;
+    }
+    const auto log = [](float x) { return x == 0.0f ? 0.0f : ::logf(x); };
+    decays.sum(log(g[0]), log(g[1]), g[0] == 0.0f, g[1] == 0.0f);
   }
   /// This warp's rows of the system: A in a, its right side in r.
   FI_GLOBAL_FN void build_system(int64_t token, int32_t count) const {
@@ -132,8 +104,9 @@ struct GdnChunkBlock {
         for (uint32_t e = 0; e < 4; e += 2) {
           const uint32_t i = row() + group() + e / 2 * 8, c = 8 * j + pair();
           const float b = beta[i];
-          store_shared(a + square(i, c), Pack<float, 2>{{c < i ? b * between(i, c) * acc[j].r[e] : 0.0f,
-                                                         c + 1 < i ? b * between(i, c + 1) * acc[j].r[e + 1] : 0.0f}});
+          store_shared(a + square(i, c),
+                       Pack<float, 2>{{c < i ? b * decays.between(i, c) * acc[j].r[e] : 0.0f,
+                                       c + 1 < i ? b * decays.between(i, c + 1) * acc[j].r[e + 1] : 0.0f}});
         }
     clear(acc);
     multiply_rows<kPieces>(acc, k, row(), s_high, 0, 8);
@@ -147,8 +120,8 @@ struct GdnChunkBlock {
         Pack<bf16_t, 2> v{};
         if (static_cast<int32_t>(i) < count) v = load<2>(values + (token + i) * p.v.token + c);
         const float b = beta[i];
-        store_shared(r + square(i, c), Pack<float, 2>{{b * (to_f32(v[0]) - since_begin(i, acc[j].r[e])),
-                                                       b * (to_f32(v[1]) - since_begin(i, acc[j].r[e + 1]))}});
+        store_shared(r + square(i, c), Pack<float, 2>{{b * (to_f32(v[0]) - decays.since_begin(i, acc[j].r[e])),
+                                                       b * (to_f32(v[1]) - decays.since_begin(i, acc[j].r[e + 1]))}});
       }
   }
   /// U by blocks of 16 rows; a column is of two threads, which solve a block both, store U the one and U e^(L_C - L)
@@ -165,8 +138,8 @@ struct GdnChunkBlock {
 #pragma unroll
         for (uint32_t j = 0; j < i; ++j) sum -= a[square(first + i, first + j)] * x[j];
         x[i] = sum;
-        const float y = half ? sum * between(kChunk - 1, first + i) : sum;
-        const uint32_t at = swizzle<8>(first + i, c / 8) * 8 + c % 8;
+        const float y = half ? sum * decays.between(kChunk - 1, first + i) : sum;
+        const uint32_t at = piece_index<8>(first + i, c / 8) * 8 + c % 8;
         high[at] = from_f32<bf16_t>(y), low[at] = from_f32<bf16_t>(low_part(y));
       }
 #pragma unroll 1
@@ -192,7 +165,7 @@ struct GdnChunkBlock {
 #pragma unroll
       for (uint32_t e = 0; e < 4; ++e) {
         const uint32_t i = row() + group() + e / 2 * 8, c = 16 * step + 8 * j + pair() + e % 2;
-        acc[j].r[e] = c <= i ? between(i, c) * acc[j].r[e] * p.scale : 0.0f;
+        acc[j].r[e] = c <= i ? decays.between(i, c) * acc[j].r[e] * p.scale : 0.0f;
       }
     return split(acc[0], acc[1]);
   }
@@ -222,28 +195,21 @@ struct GdnChunkBlock {
 #pragma unroll
     for (int j = 0; j < kTiles; ++j)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) s[j].r[i] = since_begin(kChunk - 1, s[j].r[i]);
+      for (int i = 0; i < 4; ++i) s[j].r[i] = decays.since_begin(kChunk - 1, s[j].r[i]);
     const bf16_t* const decayed = u + 2 * kChunk * kValues;
 #pragma unroll 1
     for (uint32_t step = 0; step < kChunk / 16; ++step) {
-      const Frag4 high = a_columns<8>(decayed, 16 * step, 2 * warp()),
-                  low = a_columns<8>(decayed + kChunk * kValues, 16 * step, 2 * warp());
-#pragma unroll
-      for (uint32_t j = 0; j < kTiles; j += 2) {
-        const Frag4 right = b_columns<kPieces>(k, 16 * step, j);
-        mma_pair(s[j], s[j + 1], low, right);
-        mma_pair(s[j], s[j + 1], high, right);
-      }
+      const Split left{a_columns<8>(decayed, 16 * step, 2 * warp()),
+                       a_columns<8>(decayed + kChunk * kValues, 16 * step, 2 * warp())};
+      add_outer<kPieces>(s, left, k, 16 * step);
     }
   }
   /// Tokens [token, token + count), at most 64.
   FI_GLOBAL_FN void run(int64_t token, int32_t count) {
     load_rows(p.k, token, count, k);
     load_rows(p.q, token, count, q);
-    load_gates(token, count);
-    spread_state();
-    sync_threads();
-    sum_gates();
+    if (warp() == 0) load_gates(token, count);
+    spread_state(s, row(), s_high, s_low);
     sync_threads();
     build_system(token, count);
     Acc o[8];
@@ -253,7 +219,7 @@ struct GdnChunkBlock {
 #pragma unroll
     for (uint32_t j = 0; j < 8; ++j)
 #pragma unroll
-      for (uint32_t e = 0; e < 4; ++e) o[j].r[e] = since_begin(row() + group() + e / 2 * 8, o[j].r[e]) * p.scale;
+      for (uint32_t e = 0; e < 4; ++e) o[j].r[e] = decays.since_begin(row() + group() + e / 2 * 8, o[j].r[e]) * p.scale;
     sync_threads();
     solve();
 #pragma unroll 1

@@ -59,7 +59,7 @@ FI_GLOBAL_FN void store_columns(DType type, void* to, int64_t at, int32_t column
 
 /// ln(1 + e^x); x itself above 20, where the two are equal in f32.
 FI_GLOBAL_FN float softplus(float x) { return x > 20.0f ? x : ::log1pf(::expf(x)); }
-FI_GLOBAL_FN float logistic(float x) { return 1.0f / (1.0f + ::expf(-x)); }
+FI_GLOBAL_FN float logistic(float x) { return rcp_fast(1.0f + ::expf(-x)); }
 /// e^a_log, at most the largest float, because infinity * 0 is NaN.
 FI_GLOBAL_FN float decay_rate(float a_log) {
   const float rate = ::expf(a_log);

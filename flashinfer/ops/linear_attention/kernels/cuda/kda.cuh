@@ -5,12 +5,10 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
-#include "flashinfer/ops/linear_attention/kernels/kda/params.h"
+#include "flashinfer/ops/linear_attention/kernels/cuda/kda_inputs.cuh"
 
 namespace flashinfer::cu {
 namespace linear {
-
-FI_GLOBAL_FN int64_t kda_at(const KdaRows& r, int64_t token, int64_t head) { return token * r.token + head * r.head; }
 
 /// Rows of k, q and g of a token, as they are in memory: those of the next one are loaded before this one is computed.
 template <DeltaCudaConfig C>
@@ -29,13 +27,9 @@ FI_GLOBAL_FN void kda_token(const KdaParams& p, const DeltaTile<C>& tile, int64_
   using Tile = DeltaTile<C>;
 #pragma unroll
   for (int i = 0; i < Tile::kElements; ++i) {
-    float x = token.decay[i];
-    if (p.gate != KdaGate::kNone) {
-      const int32_t c = Tile::column(i / Tile::kPer) + i % Tile::kPer;
-      if (c < tile.width) x += p.dt_bias[query * p.width + c];
-      x = p.gate == KdaGate::kSoftplus ? -(rate * softplus(x)) : p.lower_bound * logistic(rate * x);
-    }
-    token.decay[i] = ::expf(x);
+    const int32_t c = Tile::column(i / Tile::kPer) + i % Tile::kPer;
+    const float bias = p.gate != KdaGate::kNone && c < tile.width ? p.dt_bias[query * p.width + c] : 0.0f;
+    token.decay[i] = ::expf(kda_log_decay(p, token.decay[i], bias, rate));
   }
   if (p.beta_is_logit) token.beta = logistic(token.beta);
   float q_scale = p.scale;
@@ -65,7 +59,8 @@ FI_GLOBAL_FN void put_corrections(const KdaCudaParams& a, const DeltaTile<C>& ti
 
 }  // namespace linear
 
-/// A block more for each value head and tile than the sequences need clears the results behind the last sequence.
+/// Sequences that kda_chunk takes are left out. A block more for each value head and tile than the sequences need
+/// clears the results behind the last sequence.
 template <DeltaCudaConfig C>
 FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
   using namespace linear;
@@ -80,14 +75,13 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
   const int64_t query = static_cast<uint32_t>(h) * static_cast<uint32_t>(p.heads) / heads;
   DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
   if (tile.idle()) return;
-  const auto within = [](int64_t slot, int64_t slots) { return slot < slots ? slot : -1; };
-  const int64_t read = n == p.count || !p.in.data ? -1 : within(a.read.at(n), a.in_slots);
+  const int64_t read = n == p.count || !p.in.data ? -1 : kda_slot(a.read.at(n), a.in_slots);
   void* const out = const_cast<void*>(p.out.data);
   if (n == p.count || (p.in.data && read < 0)) {
     const float zeros[C.rows()] = {};
 #pragma unroll 1
     for (int64_t t = first; t < end; ++t) tile.put_values(p.out_type, out, kda_at(p.out, t, h), zeros);
-  } else if (first < end) {
+  } else if (first < end && (!a.chunks || end - first < kKdaCudaTokens)) {
     const auto place = [&](const KdaStates& pool, int64_t slot) {
       return static_cast<S*>(pool.data) + slot * pool.slot + h * pool.head;
     };
@@ -112,10 +106,10 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
       if (cached) put_corrections(a, tile, read, h, t - first, d);
       tile.put_values(p.out_type, out, kda_at(p.out, t, h), o);
       if (a.after.data)
-        if (const int64_t slot = within(a.after.at(t), a.after_slots); slot >= 0)
+        if (const int64_t slot = kda_slot(a.after.at(t), a.after_slots); slot >= 0)
           tile.store(place(p.after, slot), p.after.row);
     }
-    const int64_t write = !a.updates ? -1 : within(a.write.data ? a.write.at(n) : read, a.state_slots);
+    const int64_t write = !a.updates ? -1 : kda_slot(a.write.data ? a.write.at(n) : read, a.state_slots);
     if (write >= 0) tile.store(place(p.state, write), p.state.row);
   }
   depend_launch();

@@ -8,43 +8,11 @@
 #include "flashinfer/ops/linear_attention/kernels/common/random_rounding.h"
 #include "flashinfer/ops/linear_attention/kernels/common/stored.h"
 #include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
-#include "flashinfer/ops/linear_attention/kernels/mamba/ssu_cuda_params.h"
+#include "flashinfer/ops/linear_attention/kernels/cuda/ssu_plan.cuh"
 
 namespace flashinfer::cu {
 namespace linear {
 
-/// What a sequence does; -1: none.
-struct SsuPlan {
-  int64_t row, tokens, read, write, cache;
-  int64_t checkpoint, checkpoint_slot;  // after this many tokens the state goes to this slot
-
-  FI_GLOBAL_FN SsuPlan(const SsuCudaParams& a, int64_t i)
-      : row(i), tokens(a.steps), read(i), write(-1), cache(-1), checkpoint(-1), checkpoint_slot(-1) {
-    if (a.lengths.rows.data) row = a.lengths.at(i, 0), tokens = a.lengths.at(i + 1, 0) - row;
-    if (a.whole) {
-      read = a.call.source.data ? i : -1, write = a.call.pool.data ? i : -1;
-      if (!a.checkpoint_token.rows.data) return;
-      const int64_t token = a.checkpoint_token.at(i, 0), to = a.checkpoint_slot.at(i, 0);
-      if (token < 0 || to < 0 || to >= a.checkpoint_slots) return;
-      checkpoint = a.lengths.rows.data ? token - row : token, checkpoint_slot = to;
-      return;
-    }
-    if (a.read.rows.data) {
-      const int64_t column = a.accepted.rows.data ? a.accepted.at(i, 0) - 1 : 0;
-      read = column < a.columns ? slot(a, a.read.at(i, column > 0 ? column : 0)) : -1;
-    }
-    if (read < 0) return;
-    if (a.updates && !a.dst_each_token) write = a.dst.rows.data ? slot(a, a.dst.at(i, 0)) : read;
-    if (a.call.cache.data) cache = a.cache_row.rows.data ? a.cache_row.at(i, 0) : read;
-    if (cache >= a.cache_rows) cache = -1;
-  }
-  FI_GLOBAL_FN static int64_t slot(const SsuCudaParams& a, int64_t x) {
-    return x == a.pad || x < 0 || x >= a.slots ? -1 : x;
-  }
-};
-FI_GLOBAL_FN int64_t ssu_at(const SsuOperand& o, int64_t row, int64_t t, int64_t head) {
-  return o.row * row + o.step * t + o.head * head;
-}
 /// Element first + r of an operand, for each of the group's rows; zeros where there is none.
 template <DeltaCudaConfig C>
 FI_GLOBAL_FN void ssu_values(const DeltaTile<C>& tile, const SsuOperand& o, int64_t at, float (&to)[C.rows()]) {
@@ -123,10 +91,7 @@ struct SsuRows {
   FI_GLOBAL_FN float step_size(int64_t row, int64_t t, int r) const {
     const SsuParams& p = a.call;
     const int64_t d = tile.first + r;
-    float dt = element(p.dt.dtype, p.dt.data, ssu_at(p.dt, row, t, h) + p.dt.dim * d);
-    if (p.dt_bias.data) dt += element(p.dt_bias.dtype, p.dt_bias.data, p.dt_bias.head * h + p.dt_bias.dim * d);
-    dt = p.softplus ? softplus(dt) : dt;
-    return dt < p.dt_min ? p.dt_min : dt > p.dt_max ? p.dt_max : dt;
+    return ssu_step_size(p, element(p.dt.dtype, p.dt.data, ssu_at(p.dt, row, t, h) + p.dt.dim * d), h, d);
   }
   /// Token t: the state, and the results of the group's rows.
   FI_GLOBAL_FN void step(int64_t row, int64_t t, float (&y)[kRows]) {
