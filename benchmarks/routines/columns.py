@@ -11,7 +11,7 @@ FAMILIES = {
                    "cute_dsl_fp4_block_scale_moe b12x_fused_moe unified_nvfp4_moe bgmv_moe"),
     "moe_comm": ("comm", "moe_a2a_dispatch_combine"),
     "allreduce_comm": ("comm", "allreduce_fusion"),
-    "mixed_comm": ("missing", "mixed_comm"),
+    "mixed_comm": ("comm", "mixed_comm"),
     "norm": ("norm", "rmsnorm fused_add_rmsnorm gemma_rmsnorm gemma_fused_add_rmsnorm rmsnorm_quant fused_add_rmsnorm_quant "
                      "layernorm_quant rmsnorm_fp4quant add_rmsnorm_fp4quant fused_rmsnorm_silu fused_dit_layernorm "
                      "fused_qk_rmsnorm_rope"),

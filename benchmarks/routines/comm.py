@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Communication between the processes of one machine: all-reduces and the all-to-all of experts, on CPU tensors."""
+"""Communication between the processes of one machine, on CPU tensors: all-reduces, mixed collectives and the all-to-all of experts."""
 import hashlib
 import platform
 
@@ -8,7 +8,7 @@ import torch
 
 import flashinfer.comm as comm
 from flashinfer.testing.utils import set_seed
-from routines import case, moe_comm, ranks
+from routines import case, mixed_comm, moe_comm, ranks
 from routines.case import Check, dtype
 
 _PATTERNS = {"allreduce": comm.AllReduceFusionPattern.kAllReduce,
@@ -25,11 +25,24 @@ def _print(name, times, flops, moved):
     return figures
 
 
+def _peer_times(args, group, name, call):
+    """{column: median} of torch.distributed, where --peers asks for it and `call` makes a function that computes the same."""
+    found = {}
+    for peer in args.peers:
+        if peer != "torch" or call is None:
+            print(f"[WARNING] --peers {peer} has nothing to compare with {name}.")
+            continue
+        (_, times) = group.times(args, [call()])
+        median = found["torch_median_time"] = float(np.median(times))
+        print(f"[PERF] {'torch':16}:: median time {median:.6f} ms (torch.distributed, gloo)")
+    return found
+
+
 def _row(args, times, moved, backend, name):
     """The row of milliseconds of iterations in which `moved` bytes went between ranks. There is no figure of operations."""
     median, std, tflops, tb_per_sec = _print(name, times, float("nan"), moved)
     return {"routine": args.routine, "median_time": median, "std_time": std, "tflops": tflops, "tb_per_sec": tb_per_sec, "backend": backend,
-            "resolved_backend": name, "input_dtype": dtype(args.input_dtype), "device": "cpu", "device_name": platform.machine()}
+            "resolved_backend": name, "input_dtype": dtype(getattr(args, "input_dtype", None) or args.dtype), "device": "cpu", "device_name": platform.machine()}
 
 
 def _compare(args, group, name, problem):
@@ -70,6 +83,19 @@ class _AllReduce:
     def call(self, oneshot):
         return lambda: comm.allreduce_fusion(self.input, self.workspace, self.pattern, use_oneshot=oneshot, **self.options)
 
+    def peer(self):
+        """The same by torch.distributed: a function without arguments. None of the patterns that quantise."""
+        if "fp8" in self.args.pattern:
+            return None
+        dist = self.group.torch_distributed()
+
+        def run():
+            x = self.input.clone()
+            dist.all_reduce(x)
+            return x if not self.norm else torch.nn.functional.rms_norm(x.add_(self.residual), x.shape[-1:], self.gamma, _EPS)
+
+        return run
+
     def outputs(self):
         return [t for name, t in self.options.items() if name in ("output", "residual_out", "norm_out", "quant_out", "scale_out")]
 
@@ -101,6 +127,7 @@ def _allreduce(args, group):
     moved = 2 * (group.size - 1) / group.size * elements * reduced.kind.itemsize
     rows = []
     try:
+        peers = _peer_times(args, group, f"pattern {args.pattern}", None if "fp8" in args.pattern else reduced.peer)
         for oneshot in (True, False):
             name = f"{reduced.workspace.backend}_{args.pattern}_{'oneshot' if oneshot else 'twoshot'}"
             if not oneshot and args.num_tokens <= group.size:
@@ -110,11 +137,31 @@ def _allreduce(args, group):
                 reduced.call(oneshot)()
                 _compare(args, group, name, reduced.problem())
             (_, times) = group.times(args, [reduced.call(oneshot)])
-            rows.append(_row(args, times, moved, reduced.workspace.backend, name))
+            rows.append({**_row(args, times, moved, reduced.workspace.backend, name), **peers})
             if args.verbose:
                 print(f"[INFO] {group.size} ranks, {elements * reduced.kind.itemsize / 1024:.1f} KiB, {rows[-1]['median_time'] * 1e3:.1f} us")
     finally:
         reduced.workspace.destroy()
+    return rows
+
+
+def _mixed(args, group):
+    if group.size != mixed_comm.size_of(args):
+        raise ValueError(f"there are {group.size} ranks, but the product of the four sizes is {mixed_comm.size_of(args)}")
+    mixed, rows = mixed_comm.Mixed(args, group), []
+    try:
+        for local_bs in args.local_bs_list:
+            for op in mixed.ops():
+                call, out = mixed.call(op, local_bs)
+                if args.refcheck:
+                    call()
+                    _compare(args, group, op.name, mixed.problem(op, local_bs, out))
+                (_, times) = group.times(args, [call])
+                rows.append({**_row(args, times, mixed.moved(op, local_bs), "shm", op.name), "resolved_backend": "cpu", "local_bs": local_bs, "op_name": op.name,
+                             "mode_name": mixed.handler.select_autotune_mode(op, out).name,
+                             **_peer_times(args, group, op.name, lambda op=op, local_bs=local_bs: mixed.peer(op, local_bs))})
+    finally:
+        mixed.close()
     return rows
 
 
@@ -134,7 +181,7 @@ def _moe(args, group):
     return [{**_row(args, total, moved, "moe_a2a", "a2a_total"), "resolved_backend": "cpu", "ep_size": group.size}]
 
 
-_ROUTINES = {"allreduce_fusion": _allreduce, "moe_a2a_dispatch_combine": _moe}
+_ROUTINES = {"allreduce_fusion": _allreduce, "mixed_comm": _mixed, "moe_a2a_dispatch_combine": _moe}
 
 
 def on_rank(args, backend):
@@ -155,10 +202,13 @@ def _check(args):
     if args.device == "cuda":
         raise NotImplementedError(f"{args.routine} is not available on GPUs: the library communicates between processes on CPU tensors alone; "
                                   "without --device cuda it is timed on those")
-    if args.num_tokens < 1 or args.hidden_size < 1:
-        raise ValueError(f"--num_tokens is {args.num_tokens} and --hidden_size {args.hidden_size}, but both must be at least 1")
+    tokens = args.local_bs_list if args.routine == "mixed_comm" else [args.num_tokens]
+    if min(tokens) < 1 or args.hidden_size < 1:
+        raise ValueError(f"the numbers of tokens are {tokens} and --hidden_size {args.hidden_size}, but all must be at least 1")
+    if args.routine == "mixed_comm" and min(args.local_tp_size, args.local_dp_size, args.inter_tp_size, args.inter_dp_size) < 1:
+        raise ValueError("a size of --local_tp_size, --local_dp_size, --inter_tp_size, --inter_dp_size is less than 1")
     ignored = {"--nvtx": getattr(args, "nvtx", False), "--trace-out": args.trace_out, "--autotune_cache": args.autotune_cache,
-               "--peers": args.peers, "--enable_pdl": args.enable_pdl and args.routine != "allreduce_fusion"}
+               "--peers": args.peers and args.routine == "moe_a2a_dispatch_combine", "--enable_pdl": args.enable_pdl and args.routine != "allreduce_fusion"}
     for flag in (flag for flag, given in ignored.items() if given):
         print(f"[WARNING] {flag} has no effect on routine {args.routine}.")
 
@@ -173,6 +223,8 @@ def run(args):
         if args.np not in (None, size):
             raise ValueError(f"--np is {args.np}, but the launcher started {size} ranks")
         return on_rank(args, ranks.connect())
+    if args.routine == "mixed_comm":
+        args.np = args.np or mixed_comm.size_of(args)
     if args.np is None:
         args.np = 2
         print("[WARNING] No mpirun, srun or torchrun started this process: 2 ranks are started on this machine. --np N sets their number.")

@@ -136,7 +136,7 @@ inter_tp_size int 1
 inter_dp_size int 1
 node_id int 0
 dist_init_method str tcp://localhost:29501
-""",
+""" + _NP,
     "norm": """
 batch_size int required
 hidden_size int required

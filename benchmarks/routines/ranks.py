@@ -4,6 +4,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import sys
+import tempfile
 import time
 import uuid
 
@@ -119,6 +120,26 @@ class Group:
         self._workspace = comm.create_allreduce_fusion_workspace(world_size=self.size, rank=self.rank, max_token_num=1, hidden_dim=16,
                                                                  dtype=torch.bfloat16, comm_backend=backend)
         self._sum = comm.allreduce_fusion
+        self._folder, self._groups = None, {}
+
+    def torch_distributed(self):
+        """torch.distributed with these ranks by gloo. Collective, the first time."""
+        import torch.distributed as dist
+
+        if self._folder is None:
+            made = tempfile.TemporaryDirectory() if self.rank == 0 else None
+            self._folder = made or True
+            path = self.backend.bcast(made and made.name, 0)
+            dist.init_process_group("gloo", init_method=f"file://{path}/store", rank=self.rank, world_size=self.size)
+        return dist
+
+    def torch_group(self, members):
+        """torch.distributed's group of some ranks, this one among them. Collective: every rank names the members of its own."""
+        dist, key = self.torch_distributed(), tuple(members)
+        for of_rank in sorted(set(self.backend.allgather(key))):
+            if of_rank not in self._groups:
+                self._groups[of_rank] = dist.new_group(list(of_rank))
+        return self._groups[key]
 
     def barrier(self):
         self._sum(self._one, self._workspace, 0, use_oneshot=True)
@@ -149,3 +170,7 @@ class Group:
 
     def close(self):
         self._workspace.destroy()
+        if self._folder is not None:
+            self.torch_distributed().destroy_process_group()
+        if self._folder not in (None, True):
+            self._folder.cleanup()

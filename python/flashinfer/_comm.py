@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workspaces of `flashinfer.comm.allreduce_fusion`, and the names of its arguments. docs/comm.md."""
+import contextlib
 import enum
 import os
 import sys
@@ -85,6 +86,17 @@ def _current_device():
     import torch
 
     return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() and torch.cuda.is_initialized() else "cpu"
+
+
+@contextlib.contextmanager
+def checking(workspace, call):
+    """For checks of a call's arguments before the collective op: what they raise on this rank ends the call of the others too, who would wait."""
+    try:
+        yield
+    except Exception as error:
+        if workspace is not None:
+            _native.function("comm.abandon")(workspace._handle, f"{type(error).__name__}: {call}: {error}")
+        raise
 
 
 class AllReduceFusionWorkspace(_Workspace):

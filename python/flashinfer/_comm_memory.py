@@ -113,3 +113,43 @@ def free_shared_buffer(pointers, group=None):
     """Gives the memory of create_shared_buffer back."""
     shared_buffer(pointers, "pointers")
     del _shared[pointers[0]]
+
+
+def memory_at(address, size, what):
+    """`size` bytes from an address on, in a rank's part of memory of create_shared_buffer, as a tensor uint8.
+
+    Raises:
+        ValueError: memory outside such buffers
+    """
+    for memory, _ in _shared.values():
+        for part in memory:
+            begin = address - part.data_ptr()
+            if 0 <= begin <= begin + size <= part.shape[0]:
+                return part[begin:begin + size]
+    raise ValueError(f"{what}: there are no {size} bytes at address {address} in memory of create_shared_buffer")
+
+
+def pack_strided_memory(ptr, segment_size, segment_stride, num_segments, dtype, dev_id):
+    """A view [num_segments, elements] of memory of create_shared_buffer.
+
+    Args:
+        ptr: address of the first segment
+        segment_size: bytes of a segment
+        segment_stride: bytes from one to the next
+        num_segments: how many
+        dtype: of the elements; its size divides the numbers of bytes
+        dev_id: of a GPU; not used
+
+    Raises:
+        ValueError: sizes that are not possible, memory outside such buffers
+    """
+    if num_segments < 1 or segment_size < 0 or segment_stride < segment_size or segment_size % dtype.itemsize or segment_stride % dtype.itemsize:
+        raise ValueError(f"pack_strided_memory: segment_size is {segment_size}, segment_stride {segment_stride} and num_segments {num_segments}, but must be multiples "
+                         f"of {dtype.itemsize} bytes, the stride not smaller, and at least 1")
+    end = (num_segments - 1) * segment_stride + segment_size
+    for memory, _ in _shared.values():
+        begin, all_bytes = ptr - memory.data_ptr(), (memory.shape[0] - 1) * memory.stride(0) + memory.shape[1]
+        if 0 <= begin <= begin + end <= all_bytes and begin % dtype.itemsize == 0:
+            whole = memory.as_strided((end,), (1,), memory.storage_offset() + begin).view(dtype)
+            return whole.as_strided((num_segments, segment_size // dtype.itemsize), (segment_stride // dtype.itemsize, 1))
+    raise ValueError(f"pack_strided_memory: there are no {end} bytes at address {ptr} in memory of create_shared_buffer")

@@ -54,7 +54,15 @@ HOMES = {
                          "decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size",
     "_vllm_all_reduce": "vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar vllm_meta_size vllm_register_buffer "
                         "vllm_register_graph_buffers",
-    "_comm_memory": "MnnvlConfig MnnvlMemory create_shared_buffer free_shared_buffer",
+    "_comm_memory": "MnnvlConfig MnnvlMemory create_shared_buffer free_shared_buffer pack_strided_memory",
+    "_trtllm_all_reduce": "AllReduceFusionOp AllReduceStrategyConfig AllReduceStrategyType trtllm_allreduce_fusion trtllm_create_ipc_workspace_for_all_reduce_fusion "
+                          "trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion trtllm_lamport_initialize "
+                          "trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion trtllm_moe_finalize_allreduce_fusion",
+    "_collectives": "NVSHMEMAllReduce all_gather_matmul quantized_all_reduce",
+    "_mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
+    "_ulysses": "UlyssesCommunicator dispose_ulysses_a2a init_ulysses_a2a ulysses_a2a",
+    "_ulysses_topology": "UlyssesBackendDecision UlyssesBackendError UlyssesRankTopology decide_ulysses_backend probe_ulysses_rank_topology "
+                         "resolve_ulysses_backend",
     "_moe_alltoall": "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank "
                      "moe_a2a_wrap_payload_tensor_in_workspace",
     "_comm_backends": "CommBackend MPIBackend MpiComm ShmBackend TorchDistBackend",
@@ -89,6 +97,10 @@ HOMES = {
 # fits counts.
 REASONS = (
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
+    ("MnnvlMoe MoEAlltoallInfo", "FlashInfer has deprecated it; MoeAlltoAll and moe_a2a_* send tokens to the ranks of their experts"),
+    ("MNNVLCuteDSLAllReduceFusionWorkspace", "it is memory for kernels of one GPU generation; every AllReduceFusionWorkspace takes its patterns, 12 too"),
+    ("CudaRTLibrary", "there is no CUDA memory to share between processes; create_shared_buffer shares memory of the CPU"),
+    ("trtllm_custom_all_reduce trtllm_create_ipc_workspace_for_all_reduce", "FlashInfer has removed it; allreduce_fusion has the sums"),
     ("@comm", "docs/comm.md says what there is of communication; torch.distributed has the rest"),
     ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CudnnFrost* CuTile* SM12x* PrimsTs* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
      "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "

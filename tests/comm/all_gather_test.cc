@@ -82,8 +82,9 @@ TEST(AllGather, AWrongListIsAnErrorOnAllRanks) {
       if (rank == 1 && differs) columns = {4, 3};
       all_gather({.input = x, .workspace = workspace, .columns = columns});
     });
-    EXPECT_HAS(outcomes[0], differs ? "calls all_gather(2 rows to 7 columns of float32)" : "columns has 4 for rank 1");
-    EXPECT_HAS(outcomes[1], differs ? "calls all_gather(2 rows to 6 columns of float32)"
+    EXPECT_HAS(outcomes[0],
+               differs ? "calls all_gather(rows=2, columns=7, dtype=float32)" : "columns has 4 for rank 1");
+    EXPECT_HAS(outcomes[1], differs ? "calls all_gather(rows=2, columns=6, dtype=float32)"
                                     : "input.shape[1] is 3, but columns has 4 for rank 1");
   }
 }

@@ -11,7 +11,6 @@
 
 #include "flashinfer/comm/window.h"
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/env.h"
 #include "tests/comm/ranks.h"
 
 namespace flashinfer::comm {
@@ -19,17 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// FLASHINFER_COMM_TIMEOUT_S for a test.
-class Timeout {
- public:
-  explicit Timeout(const char* seconds) {
-    setenv("FLASHINFER_COMM_TIMEOUT_S", seconds, 1);
-    env::reload();
-  }
-  ~Timeout() {
-    unsetenv("FLASHINFER_COMM_TIMEOUT_S");
-    env::reload();
-  }
-};
 std::string describe(const Signature& s) { return str("call ", s.number[0]); }
 
 void expect_no_errors(const std::vector<Outcome>& outcomes) {

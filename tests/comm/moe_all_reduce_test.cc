@@ -177,6 +177,21 @@ TEST(MoeAllReduce, QuantisesAsPattern3) {
   }));
 }
 
+TEST(MoeAllReduce, FinalizeQuantisesAsPattern2) {
+  const std::string name = fresh_name();
+  expect_none(run_threads(kRanks, [&](int rank) {
+    Rank r(name, rank, DType::kBF16, DType::kF32);
+    const Tensor own = addend(DType::kBF16, [&](int64_t t, int64_t i) { return r.inputs.finalized(t, i, true, true); });
+    AllReduceFusion two = r.args(own, 2), twelve = r.args(r.inputs.permuted, 12);
+    two.scale_factor = twelve.scale_factor = op::ScalarOrTensor(0.01);  // some codes saturate
+    twelve.expanded_idx_to_permuted_idx = r.inputs.index, twelve.expert_scale_factor = r.inputs.weights;
+    twelve.shared_expert_output = r.inputs.token, twelve.residual_out = r.h, two.residual_out = r.n;
+    const Tensor codes = allreduce_fusion(twelve);
+    check(codes.dtype() == DType::kF8E4M3 && bytes_of(codes) == bytes_of(allreduce_fusion(two)), "codes");
+    check(bytes_of(r.h) == bytes_of(r.n), "h");
+  }));
+}
+
 TEST(MoeAllReduce, BadArgumentsNameTheArgument) {
   AllReduceFusionWorkspace workspace({.group = fresh_name(),
                                       .rank = 0,
@@ -215,8 +230,9 @@ TEST(MoeAllReduce, BadArgumentsNameTheArgument) {
   EXPECT_HAS(error(7, [](A& a) { a.use_oneshot = false; }), "use_oneshot is False");
   EXPECT_HAS(error(7, [&](A& a) { a.shared_expert_output = in.permuted; }), "shared_expert_output is");
   EXPECT_HAS(error(7, [&](A& a) { a.norm_out = in.permuted; }), "norm_out");
-  EXPECT_HAS(error(7, [](A& a) { a.pattern = 12; }),
-             "ValueError: allreduce_fusion: pattern 12 needs the back end mnnvl-cutedsl");
+  EXPECT_EQ(error(12, [](A&) {}), "");
+  EXPECT_HAS(error(12, [](A& a) { a.expanded_idx_to_permuted_idx = {}; }), "is required for pattern 12");
+  EXPECT_HAS(error(12, [](A& a) { a.scale_factor = op::ScalarOrTensor(-1.0); }), "scale_factor is -1");
 }
 
 }  // namespace

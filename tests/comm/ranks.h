@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "flashinfer/core/env.h"
 #include "gtest/gtest.h"
 
 #define EXPECT_HAS(text, part) EXPECT_PRED_FORMAT2(testing::IsSubstring, std::string(part), std::string(text))
@@ -22,6 +24,19 @@ inline std::string fresh_name() {
   static int count = 0;
   return "test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
 }
+
+/// How long ranks wait for others, while it lives.
+class Timeout {
+ public:
+  explicit Timeout(const char* seconds) {
+    setenv("FLASHINFER_COMM_TIMEOUT_S", seconds, 1);
+    env::reload();
+  }
+  ~Timeout() {
+    unsetenv("FLASHINFER_COMM_TIMEOUT_S");
+    env::reload();
+  }
+};
 
 /// What a rank threw; empty: nothing.
 using Outcome = std::string;

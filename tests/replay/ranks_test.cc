@@ -21,8 +21,8 @@ Tensor filled(int64_t columns, int rank, int step) {
   return t;
 }
 
-/// A workspace and four calls of every rank: a sum, a sum with residual and norm in two shots, columns side by side, a
-/// sum again.
+/// A workspace and nine calls of every rank: a sum, a sum with residual and norm in two shots, columns side by side, a
+/// sum of blocks, one of a part of the ranks, heads for positions and back, a sum of codes, a sum again.
 void work(const std::string& group, int rank, int ranks) {
   AllReduceFusionWorkspace workspace({.group = group,
                                       .rank = rank,
@@ -43,6 +43,14 @@ void work(const std::string& group, int rank, int ranks) {
   std::vector<int64_t> columns;
   for (int r = 0; r < ranks; ++r) columns.push_back(8 + r);
   all_gather({.input = c, .workspace = workspace, .columns = columns});
+  const Tensor blocks = filled(ranks * 16, rank, 4), half = Tensor::zeros({4, 16}, DType::kBF16);
+  reduce_scatter({.input = blocks.view().view({ranks, kTokens * 16}), .workspace = workspace});
+  for (int64_t i = 0; i < half.numel(); ++i) half.data_as<bf16_t>()[i] = bf16_t(static_cast<float>(rank + i % 8));
+  mixed_comm({.x_in = half, .workspace = workspace, .op = 3, .local_tp_size = 2, .local_dp_size = ranks / 2});
+  const Tensor whole =
+      ulysses_scatter_heads({.x = blocks.view().view({1, kTokens, 2 * ranks, 8}), .workspace = workspace});
+  ulysses_gather_heads({.x = whole, .workspace = workspace});
+  quantized_all_reduce({.inp = half, .workspace = workspace, .scale_group = 8});
   allreduce_fusion({.input = b, .workspace = workspace, .pattern = 0});
   workspace.destroy();
 }
@@ -74,7 +82,7 @@ TEST_F(RanksTest, AllRanksReplayTogether) {
   for (const int ranks : {2, 4}) {
     record_ranks(ranks);
     const auto report = replay::replay(session(), {.bitwise = true});
-    EXPECT_EQ(report.calls.size(), static_cast<size_t>(2 * ranks * 6));
+    EXPECT_EQ(report.calls.size(), static_cast<size_t>(2 * ranks * 11));
     for (const auto& r : report.calls) {
       if (r.function == "AllReduceFusionWorkspace.destroy") continue;
       EXPECT_EQ(r.outcome, Outcome::kPassed) << r.function << ": " << r.message;
@@ -102,7 +110,9 @@ TEST_F(RanksTest, RecordsNameTheGroup) {
 
 TEST_F(RanksTest, OneCallReplaysWithTheInputsOfTheOthers) {
   record_ranks(2);
-  for (const char* function : {"AllReduceFusionWorkspace.__init__", "allreduce_fusion", "all_gather"}) {
+  for (const char* function :
+       {"AllReduceFusionWorkspace.__init__", "allreduce_fusion", "all_gather", "reduce_scatter", "mixed_comm_into",
+        "ulysses_scatter_heads", "ulysses_gather_heads", "quantized_all_reduce_into"}) {
     const auto report = replay::replay(calls_of(function, 1).back());
     ASSERT_EQ(report.calls.size(), 1u);
     EXPECT_EQ(report.calls[0].outcome, Outcome::kPassed) << function << ": " << report.calls[0].message;
@@ -163,9 +173,9 @@ TEST_F(RanksTest, ProcessesShareTheRanks) {
        }))
     EXPECT_EQ(o, "");
   EXPECT_EQ(reports[0].failed() + reports[1].failed(), 0);
-  EXPECT_EQ(reports[0].calls.size() + reports[1].calls.size(), 48u);
-  EXPECT_GE(reports[0].passed(), 20);
-  EXPECT_EQ(reports[1].passed(), 20);  // of ranks 1 and 3
+  EXPECT_EQ(reports[0].calls.size() + reports[1].calls.size(), 88u);
+  EXPECT_GE(reports[0].passed(), 40);
+  EXPECT_EQ(reports[1].passed(), 40);  // of ranks 1 and 3
 }
 
 TEST_F(RanksTest, AMissingRankIsASentence) {

@@ -6,12 +6,14 @@
 #include <tvm/ffi/string.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/comm/share.h"
 #include "flashinfer/ffi/tvm/convert.h"
+#include "flashinfer/op/collective.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
 
 namespace flashinfer::ffi {
@@ -66,6 +68,12 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   set("moe_a2a_workspace_size", [](tvm::PackedArgs a) -> tvm::Any {
     return moe_a2a_get_workspace_size_per_rank(a[0].cast<int64_t>(), a[1].cast<int64_t>(), a[2].cast<int64_t>(),
                                                a[3].cast<int64_t>(), a[4].cast<int64_t>());
+  });
+  set("abandon", [](tvm::PackedArgs a) -> tvm::Any {  // (workspace, text): this rank leaves the call of the others
+    op::Passed workspace;
+    workspace.positional.push_back(from_tvm(a[0]));
+    op::detail::abandon(workspace, std::runtime_error(a[1].cast<tvm::String>()));
+    return nullptr;
   });
   set("rank", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).rank()}; });
   set("size", [](tvm::PackedArgs a) -> tvm::Any { return int64_t{group_of(a[0]).size()}; });

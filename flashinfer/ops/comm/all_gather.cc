@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columns of all ranks side by side. Each rank's rows, one behind another, go through the slots of the all-reduces'
-// memory in pieces (workspace.h, shared_sum.cc).
+// memory in pieces (slots.h).
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -8,8 +8,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/comm/op.h"
-#include "flashinfer/ops/comm/workspace.h"
-#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/comm/slots.h"
 
 namespace flashinfer {
 namespace ops::comm {
@@ -39,43 +38,9 @@ void validate(const A& a) {
 flashinfer::comm::Signature signature_of(const A& a) {
   uint64_t h = 0;
   for (const int64_t n : a.columns) h = (h ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15u;
-  return {{kAllGather, tokens(a), all_columns(a), static_cast<int64_t>(a.input.dtype()), static_cast<int64_t>(h)}};
+  return signature(CallKind::kAllGather,
+                   {tokens(a), all_columns(a), static_cast<int64_t>(a.input.dtype()), static_cast<int64_t>(h)});
 }
-std::string describe(const flashinfer::comm::Signature& s) {
-  if (s.number[0] == kAllGather) return describe_all_gather(s);
-  return str("allreduce_fusion(pattern=", s.number[0], ", input=[", s.number[1], ", ", s.number[2], "])");
-}
-
-/// Columns of a tensor: rows of `bytes` with a stride.
-struct Rows {
-  std::byte* data;
-  int64_t bytes, stride, count;
-  int64_t all() const { return bytes * count; }
-  Rows columns(int64_t first, int64_t n) const { return {data + first, n, stride, count}; }
-};
-Rows rows_of(const TensorView& t) {
-  const int64_t item = t.item_size();
-  return {static_cast<std::byte*>(t.data()), t.size(1) * item, t.stride(0) * item, t.size(0)};
-}
-/// Calls f(a row's part, bytes from the beginning of [begin, end), its size) for the parts of the bytes [begin, end)
-/// that the rows are one behind another.
-template <class F>
-void for_parts(const Rows& rows, int64_t begin, int64_t end, const F& f) {
-  for (int64_t at = begin; at < end;) {
-    const int64_t r = at / rows.bytes, first = at % rows.bytes, n = std::min(rows.bytes - first, end - at);
-    f(rows.data + r * rows.stride + first, at - begin, static_cast<size_t>(n));
-    at += n;
-  }
-}
-/// fn(begin, end) for parts of [begin, end) with the threads of the context.
-template <class F>
-void in_parallel(int64_t begin, int64_t end, const F& fn) {
-  const int64_t threads = Context::current().executor.threads, n = end - begin;
-  const int64_t part = threads == 1 ? n : std::max(kMinTaskBytes, round_up(ceil_div(n, threads), 64));
-  if (n <= part) return fn(begin, end);
-  parallel_for(ceil_div(n, part), [&](int64_t i) { fn(begin + i * part, std::min(end, begin + (i + 1) * part)); });
-}
-
 /// A rank's bytes in pieces of a slot.
 struct Piece {
   int64_t begin, end;
@@ -95,29 +60,16 @@ class Gather {
       pieces_ = std::max(pieces_, ceil_div(to_.back().all(), m_.slot));
     }
   }
-  /// The order of phases is that of all-reduces: four slots do (shared_sum.cc).
   void run() {
-    if (s_.world_size > 1) share(0, m_.window->phase() + 1);
-    uint64_t phase = s_.world_size > 1 ? m_.window->publish(signature_of(a_)) : 0;
-    keep_own();
-    for (int64_t k = 0; s_.world_size > 1 && k < pieces_; ++k, ++phase) {
-      const bool more = k + 1 < pieces_;
-      if (more) share(k + 1, phase + 1);
-      m_.window->wait(phase, describe);
-      if (more) m_.window->publish(signature_of(a_));
-      take(k, phase);
-    }
+    move_in_pieces(
+        s_, pieces_, signature_of(a_), [&](int64_t k, uint64_t phase) { share(k, phase); }, [&] { keep_own(); },
+        [&](int64_t k, uint64_t phase) { take(k, phase); });
   }
 
  private:
   void share(int64_t k, uint64_t phase) {
     const Piece p(in_, k, m_.slot);
-    std::byte* to = m_.window->own() + m_.input_offset(phase, p.bytes());
-    in_parallel(p.begin, p.end, [&](int64_t begin, int64_t end) {
-      for_parts(in_, begin, end, [&](const std::byte* from, int64_t at, size_t n) {
-        std::memcpy(to + (begin - p.begin) + at, from, n);
-      });
-    });
+    pack(in_, p.begin, p.end, m_.window->own() + m_.input_offset(phase, p.bytes()));
     m_.window->put_to_all(m_.input_offset(phase, p.bytes()), p.bytes());
   }
   void take(int64_t k, uint64_t phase) {
@@ -125,11 +77,7 @@ class Gather {
       if (r == s_.rank) continue;
       const Rows& rows = to_[static_cast<size_t>(r)];
       const Piece p(rows, k, m_.slot);
-      const std::byte* from = m_.window->of(r) + m_.input_offset(phase, p.bytes());
-      in_parallel(p.begin, p.end, [&](int64_t begin, int64_t end) {
-        for_parts(rows, begin, end,
-                  [&](std::byte* to, int64_t at, size_t n) { std::memcpy(to, from + (begin - p.begin) + at, n); });
-      });
+      unpack(m_.window->of(r) + m_.input_offset(phase, p.bytes()), rows, p.begin, p.end);
     }
   }
   /// This rank's columns of the result, while the others arrive.
@@ -166,11 +114,6 @@ constexpr op::Field fields[] = {
 };
 constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
 }  // namespace
-
-std::string describe_all_gather(const flashinfer::comm::Signature& s) {
-  return str("all_gather(", s.number[1], " rows to ", s.number[2], " columns of ",
-             name(static_cast<DType>(s.number[3])), ")");
-}
 
 constinit const op::Op all_gather_op = op::collective(op::define<A, validate, cost, number_call>(
     "all_gather", "flashinfer.comm", "out[t] = rows t of all ranks' inputs, side by side.", fields, candidates,

@@ -52,7 +52,8 @@ void check_reduction(const A& a) {
 }
 void check_finalize(const A& a) {
   check_required(a.expanded_idx_to_permuted_idx.has_value(), "expanded_idx_to_permuted_idx", a);
-  FI_CHECK(a.use_oneshot.value_or(true), ValueError, "use_oneshot is False, but pattern 7 has one shot alone");
+  FI_CHECK(a.use_oneshot.value_or(true), ValueError, "use_oneshot is False, but pattern ", a.pattern,
+           " has one shot alone");
   const TensorView& index = *a.expanded_idx_to_permuted_idx;
   FI_CHECK(index.rank() == 2 && index.size(0) == tokens(a), ValueError, "expanded_idx_to_permuted_idx is ",
            to_string(index), ", but must be int32 [", tokens(a), ", top_k]");
@@ -74,9 +75,9 @@ void check_moe(const A& a) {
     check_belongs(a.moe_reduction_token_input.has_value(), "moe_reduction_token_input", "6");
   }
   if (!is_moe_finalize(a)) {
-    check_belongs(a.expanded_idx_to_permuted_idx.has_value(), "expanded_idx_to_permuted_idx", "7");
-    check_belongs(a.expert_scale_factor.has_value(), "expert_scale_factor", "7");
-    check_belongs(a.shared_expert_output.has_value(), "shared_expert_output", "7");
+    check_belongs(a.expanded_idx_to_permuted_idx.has_value(), "expanded_idx_to_permuted_idx", "7 or 12");
+    check_belongs(a.expert_scale_factor.has_value(), "expert_scale_factor", "7 or 12");
+    check_belongs(a.shared_expert_output.has_value(), "shared_expert_output", "7 or 12");
   }
   if (!is_moe(a)) return;
   check_required(a.residual_in.has_value(), "residual_in", a);

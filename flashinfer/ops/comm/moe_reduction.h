@@ -7,7 +7,7 @@
 namespace flashinfer::ops::comm {
 
 inline bool is_moe_reduction(const AllReduceFusion& a) { return a.pattern == 6; }
-inline bool is_moe_finalize(const AllReduceFusion& a) { return a.pattern == 7; }
+inline bool is_moe_finalize(const AllReduceFusion& a) { return a.pattern == 7 || a.pattern == 12; }
 inline bool is_moe(const AllReduceFusion& a) { return is_moe_reduction(a) || is_moe_finalize(a); }
 
 /// ValueError: arguments of experts that are missing, do not fit or belong to other patterns.

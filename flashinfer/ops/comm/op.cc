@@ -9,6 +9,7 @@
 #include "flashinfer/ops/comm/kernels/params.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 #include "flashinfer/ops/comm/moe_reduction.h"
+#include "flashinfer/ops/comm/peers.h"
 #include "flashinfer/ops/comm/shared_sum.h"
 #include "flashinfer/ops/comm/workspace.h"
 
@@ -19,14 +20,12 @@ using A = AllReduceFusion;
 using P = AllReduceFusionPattern;
 using op::Shape;
 
-inline constexpr jit::Kernel kAllReduce{"flashinfer/ops/comm/kernels/cpu/all_reduce.h", "flashinfer::cpu::all_reduce",
-                                        "flashinfer::AllReduceParams"};
-
 // ---- patterns ----
 AllReduceQuant quant_of(const A& a) {
   switch (P{static_cast<uint8_t>(a.pattern)}) {
     case P::kArResidualRmsNormFp8Quant:
-    case P::kArResidualRmsNormOutFp8Quant: return AllReduceQuant::kFp8;
+    case P::kArResidualRmsNormOutFp8Quant:
+    case P::kMoeFinalizeArResidualRmsNormFp8Quant: return AllReduceQuant::kFp8;
     case P::kArResidualRmsNormFp4Quant:
     case P::kArResidualRmsNormOutFp4Quant: return AllReduceQuant::kNvfp4;
     case P::kArResidualRmsNormPerTokenGroupFp8PackedQuant:
@@ -57,7 +56,7 @@ bool returns_residual(const A& a) { return is_moe_reduction(a) && a.residual_out
 bool is_never_made(const A&) { return false; }
 
 // ---- shapes ----
-/// Pattern 7's input has rows of experts.
+/// The input of patterns 7 and 12 has rows of experts.
 int64_t tokens(const A& a) { return is_moe_finalize(a) && a.residual_in ? a.residual_in->size(0) : a.input.size(0); }
 int64_t hidden(const A& a) { return a.input.size(1); }
 Shape rows_shape(const A& a) { return {2, {tokens(a), hidden(a)}}; }
@@ -80,8 +79,6 @@ void check_rows(const std::optional<TensorView>& t, const char* name, const A& a
 }
 void check_pattern(const A& a) {
   FI_CHECK(a.pattern >= 0 && a.pattern <= 12, ValueError, "pattern is ", a.pattern, ", but must be in [0, 12]");
-  FI_CHECK(a.pattern != 12, ValueError,
-           "pattern 12 needs the back end mnnvl-cutedsl, which runs on GPUs alone: use pattern 7, then quantise");
   FI_CHECK(a.moe_finalize_backend == "trtllm" || a.moe_finalize_backend == "cake", ValueError,
            "moe_finalize_backend is '", a.moe_finalize_backend, "', but must be 'trtllm' or 'cake'");
   check_rows(a.residual_in, "residual_in", a);
@@ -186,13 +183,6 @@ void validate(const A& a) {
 flashinfer::comm::Signature signature_of(const A& a, bool one_shot) {
   return {{a.pattern, tokens(a), hidden(a), static_cast<int64_t>(a.input.dtype()), one_shot, a.fp32_acc}};
 }
-std::string describe(const flashinfer::comm::Signature& s) {
-  const auto& n = s.number;
-  if (n[0] == kAllGather) return describe_all_gather(s);
-  return str("allreduce_fusion(pattern=", n[0], ", input=[", n[1], ", ", n[2], "] ", name(static_cast<DType>(n[3])),
-             n[4] ? ", one shot" : ", two shots", n[5] ? ", fp32_acc)" : ")");
-}
-
 bool gpu_one_shot(const A& a, const AllReduceState& s) {
   return tokens(a) <= s.world_size || a.use_oneshot.value_or(gpu_wants_one_shot(a.input.nbytes(), s.world_size));
 }
@@ -241,7 +231,7 @@ void launch(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
   const AllReduceState& s = state_of(a);
   const bool one_shot = wants_one_shot(a, s);
   const AllReduceParams p = params_of(a);
-  const SharedSum call{a.input, finish, sum, has_norm(a), p, signature_of(a, one_shot), describe};
+  const SharedSum call{a.input, finish, sum, has_norm(a), p, signature_of(a, one_shot), describe_call};
   if (one_shot)
     sum_one_shot(call, s);
   else
@@ -254,7 +244,7 @@ void launch_in_two(jit::CpuFn finish, jit::CpuFn sum, const A& a) {
   launch(sum, sum, first);
   AllReduceState alone = state_of(a);
   alone.rank = 0, alone.world_size = 1;
-  sum_one_shot({*a.output, finish, sum, true, params_of(a), signature_of(a, true), describe}, alone);
+  sum_one_shot({*a.output, finish, sum, true, params_of(a), signature_of(a, true), describe_call}, alone);
 }
 void launch_moe(jit::CpuFn finish, jit::CpuFn sum, jit::CpuFn reduce, const A& a) {
   const Tensor own = reduce_experts(reduce, a);
@@ -265,9 +255,9 @@ void launch_moe(jit::CpuFn finish, jit::CpuFn sum, jit::CpuFn reduce, const A& a
   launch(finish, sum, b);
 }
 op::Prepared prepare(const A& a) {
-  const jit::Loaded& kernel = jit::cpu_kernel<kAllReduce>(config_of(a));
+  const jit::Loaded& kernel = jit::cpu_kernel<kAllReduceKernel>(config_of(a));
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
-  const jit::Loaded& sum = has_norm(a) ? jit::cpu_kernel<kAllReduce>(sum_config(a)) : kernel;
+  const jit::Loaded& sum = has_norm(a) ? jit::cpu_kernel<kAllReduceKernel>(sum_config(a)) : kernel;
   if (!sum.fn) return op::Unsupported{sum.why_not};
   if (!is_moe(a)) return [fn = kernel.fn, sum = sum.fn, &a] { launch(fn, sum, a); };
   const jit::Loaded& reduce = moe_kernel(a);
@@ -340,7 +330,8 @@ constinit const op::Op fusion_op = op::collective(op::define<A, validate, cost, 
 constexpr const op::Op* kOps[] = {&workspace_init_op,     &workspace_destroy_op,  &fusion_op,
                                   &moe_a2a_initialize_op, &moe_a2a_dispatch_op,   &moe_a2a_combine_op,
                                   &moe_a2a_sanitize_op,   &decode_cp_alltoall_op, &decode_cp_reduce_op,
-                                  &all_gather_op};
+                                  &all_gather_op,         &reduce_scatter_op,     &mixed_comm_op,
+                                  &ulysses_scatter_op,    &ulysses_gather_op,     &quantized_all_reduce_op};
 }  // namespace
 extern const std::span<const op::Op* const> all;
 constinit const std::span<const op::Op* const> all = kOps;

@@ -8,7 +8,10 @@
 #include "flashinfer/comm/group.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/comm/context_parallel.h"
+#include "flashinfer/ops/comm/mixed_comm.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
+#include "flashinfer/ops/comm/quantized.h"
+#include "flashinfer/ops/comm/ulysses.h"
 
 namespace flashinfer {
 
@@ -34,7 +37,7 @@ class AllReduceFusionWorkspace {
   op::Object self_;
 };
 
-/// Which of the results a call wants. The numbers are FlashInfer's; 12 is not there.
+/// Which of the results a call wants. The numbers are FlashInfer's.
 enum class AllReduceFusionPattern : uint8_t {
   kAllReduce = 0,
   kArResidualRmsNorm = 1,
@@ -48,10 +51,11 @@ enum class AllReduceFusionPattern : uint8_t {
   kArResidualRmsNormOutPerTokenGroupFp8PackedQuant = 9,
   kArResidualRmsNormDynamicFp8Quant = 10,
   kArResidualRmsNormOutDynamicFp8Quant = 11,
+  kMoeFinalizeArResidualRmsNormFp8Quant = 12,
 };
 
 struct AllReduceFusion {
-  TensorView input;  // [tokens, hidden] f16|bf16|f32, as on every rank; 7: the experts' rows [rows, hidden]
+  TensorView input;  // [tokens, hidden] f16|bf16|f32, as on every rank; 7, 12: the experts' rows [rows, hidden]
   op::Object* workspace = nullptr;
   int64_t pattern = 0;
   bool launch_with_pdl = false, trigger_completion_at_end = true;  // CUDA only
@@ -73,7 +77,7 @@ struct AllReduceFusion {
   std::optional<TensorView> moe_reduction_scale_input{};                 // [E, tokens] f32 or as input
   std::optional<TensorView> moe_reduction_active_experts_token_input{};  // [E * tokens, hidden]
   std::optional<TensorView> moe_reduction_token_input{};                 // [tokens, hidden]
-  // Of pattern 7.
+  // Of patterns 7 and 12.
   std::optional<TensorView> expanded_idx_to_permuted_idx{};  // [tokens, k] i32: rows of input; negative: none
   std::optional<TensorView> expert_scale_factor{};           // [tokens, k] f32 or as input
   std::optional<TensorView> shared_expert_output{};          // [tokens, hidden]
@@ -86,17 +90,17 @@ struct AllReduceFusion {
 ///   are +0. Every rank gets the same bits.
 /// The addend of a rank with experts, each product and each sum rounded to the dtype of input:
 ///   6: the rows of its experts times their scales, in their order, then moe_reduction_token_input; `input` says the
-///   shape alone. 7: for each k the row expanded_idx_to_permuted_idx[t, k] of input times expert_scale_factor[t, k],
-///   then shared_expert_output; one shot.
+///   shape alone. 7, 12: for each k the row expanded_idx_to_permuted_idx[t, k] of input times expert_scale_factor[t,
+///   k], then shared_expert_output; one shot.
 /// h = round(sum + residual_in); n = round(h / sqrt(mean(h^2) + rms_eps) * (weight_bias + rms_gamma))
-/// FP8 (2, 4): quant_out = e4m3(n / scale_factor), saturating.
+/// FP8 (2, 4, 12): quant_out = e4m3(n / scale_factor), saturating.
 /// FP4 (3, 5; 6 and 7 with quant_out): NVFP4 of n with the global scale scale_factor; scale_out: bytes of the scales in
 /// layout_code's layout. Group FP8 (8, 9): for each block_quant_group_size columns y = max(amax / 448, 1e-10) raised to
 /// a power of two;
 ///   quant_out = e4m3(n / y); scale_out: int32 [tokens, ceil(hidden / group / 4)] with strides (1, tokens rounded up to
 ///   4), byte g % 4 of word [t, g / 4] the biased exponent of y.
 /// Dynamic FP8 (10, 11): s = max(amax / 448, 1 / (512 * 448)); scale_out = s, f32 [tokens, 1]; quant_out = e4m3(n / s).
-/// Returns the sum (0), n (1, 4, 5, 7, 9, 11) or the codes (2, 3, 8, 10). 6 computes what it is given memory for (n
+/// Returns the sum (0), n (1, 4, 5, 7, 9, 11) or the codes (2, 3, 8, 10, 12). 6 computes what it is given memory for (n
 /// when for nothing) and returns the first of n, codes, h and sum. Every rank calls it with the same shapes, dtypes and
 /// pattern. ValueError: arguments that do not fit together or into the workspace; RuntimeError: a rank that calls
 /// something else, died or does not arrive in time.

@@ -29,6 +29,14 @@ constexpr CallText kTexts[] = {
       "active_rank_mask"}},
     {CallKind::kDcpAlltoall, "decode_cp_a2a_alltoall", {"rows", "head_dim", "dtype", "softmax_stats"}},
     {CallKind::kDcpReduce, "decode_cp_a2a_lse_reduce", {"rows", "head_dim", "dtype", "base"}},
+    {CallKind::kAllGather, "all_gather", {"rows", "columns", "dtype"}},
+    {CallKind::kReduceScatter, "reduce_scatter", {"rows", "elements", "dtype", "fp32_acc"}},
+    {CallKind::kMixedComm,
+     "mixed_comm",
+     {"op", "tp_size", "local_tp_size", "local_dp_size", "rows", "elements", "dtype"}},
+    {CallKind::kUlyssesScatter, "ulysses_scatter_heads", {"batch", "sequence", "heads", "head_dim", "dtype"}},
+    {CallKind::kUlyssesGather, "ulysses_gather_heads", {"batch", "sequence", "heads", "head_dim", "dtype"}},
+    {CallKind::kQuantizedAllReduce, "quantized_all_reduce", {"elements", "scale_group"}},
 };
 }  // namespace
 
@@ -40,6 +48,10 @@ Signature signature(CallKind kind, std::initializer_list<int64_t> numbers) {
 }
 
 std::string describe_call(const Signature& s) {
+  const auto& n = s.number;
+  if (n[0] < static_cast<int64_t>(CallKind::kMoeDispatch))
+    return str("allreduce_fusion(pattern=", n[0], ", input=[", n[1], ", ", n[2], "] ", name(static_cast<DType>(n[3])),
+               n[4] ? ", one shot" : ", two shots", n[5] ? ", fp32_acc)" : ")");
   const auto* text = std::find_if(std::begin(kTexts), std::end(kTexts),
                                   [&](const CallText& t) { return static_cast<int64_t>(t.kind) == s.number[0]; });
   if (text == std::end(kTexts)) return str("call ", s.number[0]);

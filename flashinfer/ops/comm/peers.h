@@ -11,13 +11,19 @@
 
 namespace flashinfer::ops::comm {
 
-/// Number 0 of a signature.
+/// Number 0 of a signature; that of an allreduce_fusion is its pattern.
 enum class CallKind : int64_t {
   kMoeDispatch = 1000,  // far from the patterns of allreduce_fusion
   kMoeReuse,            // waits until the last dispatch's rows are no longer read
   kMoeCombine,
   kDcpAlltoall,
   kDcpReduce,
+  kAllGather,
+  kReduceScatter,
+  kMixedComm,
+  kUlyssesScatter,
+  kUlyssesGather,
+  kQuantizedAllReduce,
 };
 /// `numbers` are those that the text of the kind names (peers.cc), and 0.
 flashinfer::comm::Signature signature(CallKind kind, std::initializer_list<int64_t> numbers);

@@ -113,6 +113,8 @@ void exchange_and_finish(const Pieces& at, AllReduceParams& p, jit::CpuFn fn, bo
 }
 }  // namespace
 
+void run_sums(jit::CpuFn fn, AllReduceParams& p, int64_t item) { run_rows(fn, p, item, false); }
+
 bool can_split(const TensorView& input, const AllReduceState& s) {
   return input.size(0) > s.world_size && input.size(1) * input.item_size() <= s.memory->slot;
 }

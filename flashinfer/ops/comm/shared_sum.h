@@ -8,6 +8,12 @@
 
 namespace flashinfer::ops::comm {
 
+inline constexpr jit::Kernel kAllReduceKernel{"flashinfer/ops/comm/kernels/cpu/all_reduce.h",
+                                              "flashinfer::cpu::all_reduce", "flashinfer::AllReduceParams"};
+/// The kernel without norm and quantisation over p's rows of items of `item` bytes, with the threads of the context.
+/// Changes p.rows_per_task and p.scratch.
+void run_sums(jit::CpuFn fn, AllReduceParams& p, int64_t item);
+
 struct SharedSum {
   TensorView input;               // [rows, d], contiguous
   jit::CpuFn finish, sum;         // all_reduce for the call's Config; for the same without norm and quantisation

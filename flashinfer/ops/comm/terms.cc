@@ -73,6 +73,16 @@ constexpr op::Term kTerms[] = {
     {"out_stats", "memory for the received softmax_stats"},
     {"expert_ids", "received ids of experts"},
     {"invalid_expert_id", "written where there is no token"},
+    {"inp", "what is summed over the ranks"},
+    {"scale_group", "elements, one behind another, that share a scale"},
+    {"x_in", "the same shape on every rank"},
+    {"x_out", "memory for the result"},
+    {"op",
+     "0 all-reduce, 1 all-gather, 2 reduce-scatter, 3 all-reduce then all-gather, 4 reduce-scatter then all-reduce"},
+    {"local_tp_size", "tensor parallelism inside a node"},
+    {"local_dp_size", "data parallelism inside a node"},
+    {"inter_tp_size", "tensor parallelism between nodes"},
+    {"inter_dp_size", "data parallelism between nodes"},
 };
 }  // namespace
 extern const std::span<const op::Term> terms;

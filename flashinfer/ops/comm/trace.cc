@@ -15,6 +15,11 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "moe_a2a_combine", .op_type = nullptr},
     {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
     {.op = "all_gather", .op_type = nullptr},
+    {.op = "reduce_scatter", .op_type = nullptr},
+    {.op = "mixed_comm_into", .op_type = nullptr},
+    {.op = "ulysses_scatter_heads", .op_type = nullptr},
+    {.op = "ulysses_gather_heads", .op_type = nullptr},
+    {.op = "quantized_all_reduce_into", .op_type = nullptr},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;

@@ -48,11 +48,8 @@ const std::shared_ptr<AllReduceGpu>& all_reduce_gpu_of(const op::Object* workspa
 /// nothing is recorded, or `workspace` has no memory.
 int64_t number_of_call(const op::Object* workspace);
 
-/// Signature::number[0] of a call that is no allreduce_fusion; a pattern is smaller.
-inline constexpr int64_t kAllGather = 100;
-std::string describe_all_gather(const flashinfer::comm::Signature& s);
-
 extern const op::StateType all_reduce_state;
-extern const op::Op workspace_init_op, workspace_destroy_op, all_gather_op;
+extern const op::Op workspace_init_op, workspace_destroy_op, all_gather_op, reduce_scatter_op, mixed_comm_op,
+    ulysses_scatter_op, ulysses_gather_op, quantized_all_reduce_op;
 
 }  // namespace flashinfer::ops::comm
