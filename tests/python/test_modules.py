@@ -69,8 +69,8 @@ def test_the_package_lists_what_upstream_has():
 
 
 def test_a_missing_function_says_what_to_use():
-    with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.quantized_all_reduce is not available: .*torch\.distributed"):
-        importlib.import_module("flashinfer.comm").quantized_all_reduce(1, group=2)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.trtllm_custom_all_reduce is not available: .*allreduce_fusion"):
+        importlib.import_module("flashinfer.comm").trtllm_custom_all_reduce(1, group=2)
 
 
 def test_engines_that_ask_what_is_there_find_only_what_has_an_implementation():
@@ -80,19 +80,19 @@ import contextlib, importlib, importlib.util
 assert importlib.util.find_spec("flashinfer.comm") is not None
 import flashinfer
 import flashinfer.comm as flashinfer_comm
-assert not hasattr(flashinfer_comm, "quantized_all_reduce") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
-for module, name in (("flashinfer.comm", "MixedCommHandler"), ("flashinfer.comm.nvshmem_allreduce", "NVSHMEMAllReduce"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
+assert not hasattr(flashinfer_comm, "trtllm_custom_all_reduce") and hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
+for module, name in (("flashinfer.comm", "CudaRTLibrary"), ("flashinfer.comm.cuda_ipc", "CudaRTLibrary"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
     assert not hasattr(importlib.import_module(module), name)
 green = importlib.import_module("flashinfer.green_ctx")
 assert getattr(green, "get_cudevice", None) is None and not callable(getattr(green, "split_resource", None)) and callable(green.get_sm_count_constraint)
 assert getattr(importlib.import_module("flashinfer.fp4_gemm"), "prepare_fp4_gemm", contextlib.nullcontext) is contextlib.nullcontext
 assert callable(flashinfer.fused_moe.cutlass_fused_moe) and hasattr(importlib.import_module("flashinfer.autotuner"), "autotune")
-from flashinfer.comm import MoeAlltoAll, quantized_all_reduce
+from flashinfer.comm import MoeAlltoAll, trtllm_custom_all_reduce
 from flashinfer.comm import *
 from flashinfer.jit import gen_flash_kda_m64_module
 from flashinfer.green_ctx import get_cudevice
-assert flashinfer_comm.quantized_all_reduce is quantized_all_reduce and Mapping is flashinfer.comm.mapping.Mapping
-assert not hasattr(flashinfer_comm, "quantized_all_reduce") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
+assert flashinfer_comm.trtllm_custom_all_reduce is trtllm_custom_all_reduce and Mapping is flashinfer.comm.mapping.Mapping
+assert not hasattr(flashinfer_comm, "trtllm_custom_all_reduce") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
 try:
     from flashinfer.comm import nothing_of_this_name
 except ImportError:
@@ -101,9 +101,9 @@ except ImportError:
 
 def test_a_missing_class_says_so_when_it_is_made_and_an_error_can_be_caught():
     comm, moe_ep = importlib.import_module("flashinfer.comm"), importlib.import_module("flashinfer.moe_ep")
-    with pytest.raises(NotImplementedError, match="MixedCommHandler is not available"):
-        comm.MixedCommHandler(world_size=2)
-    assert comm.MixedCommHandler is importlib.import_module("flashinfer.comm.mixed_comm").MixedCommHandler
+    with pytest.raises(NotImplementedError, match="CudaRTLibrary is not available"):
+        comm.CudaRTLibrary(so_file="a")
+    assert comm.CudaRTLibrary is importlib.import_module("flashinfer.comm.cuda_ipc").CudaRTLibrary
     assert issubclass(moe_ep.MoEEpNotBuiltError, Exception)
 
 

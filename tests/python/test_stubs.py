@@ -112,6 +112,6 @@ def test_names_of_the_table_are_in_the_stubs(stubs):
         names = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names} | set(defined(tree))
         names |= {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}
         assert set(_modules.listed(module.__name__)) <= names, short
-    missing = defined(stubs["comm"])["quantized_all_reduce"]
-    assert ast.unparse(missing.returns) == "NoReturn" and "torch.distributed" in ast.get_docstring(missing)
+    missing = defined(stubs["comm"])["trtllm_custom_all_reduce"]
+    assert ast.unparse(missing.returns) == "NoReturn" and "allreduce_fusion" in ast.get_docstring(missing)
     assert "ActivationType" in {a.asname for n in stubs["fused_moe.core"].body if isinstance(n, ast.ImportFrom) for a in n.names}
