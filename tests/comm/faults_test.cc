@@ -20,7 +20,8 @@ constexpr int64_t kHidden = 96;
 /// A rank with a call of each op; `rows` are those of its inputs.
 struct Rank {
   Rank(const std::string& name, int rank)
-      : workspace({.group = name, .rank = rank, .world_size = kRanks, .max_token_num = 8 * kRanks, .hidden_dim = kHidden}),
+      : workspace(
+            {.group = name, .rank = rank, .world_size = kRanks, .max_token_num = 8 * kRanks, .hidden_dim = kHidden}),
         rank(rank) {}
   void call(int op, int64_t rows = kRanks, DType dtype = DType::kBF16) {
     const Tensor x = Tensor::zeros({rows, kHidden}, dtype);

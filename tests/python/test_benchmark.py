@@ -115,7 +115,7 @@ def test_communication(tmp_path):
     assert quiet == ("", "") and [p.returncode for p in processes] == [1, 0] and not (tmp_path / "1.csv").exists(), errors
     assert text.count("[ERROR] Error: ") == 1 and "[ERROR] Error: --np is 3, but the launcher started 2 ranks" in text, text
     *got, norm = rows(tmp_path / "0.csv")
-    assert norm["routine"] == "rmsnorm" and {r["routine"] for r in got} == {"allreduce_fusion", "moe_a2a_dispatch_combine"}
+    assert norm["routine"] == "rmsnorm" and {r["routine"] for r in got} == {"allreduce_fusion", "mixed_comm", "moe_a2a_dispatch_combine"}
     reduced = [r for r in got if r["routine"] == "allreduce_fusion"]
     assert [r["resolved_backend"] for r in reduced] == [
         "trtllm_allreduce_oneshot", "trtllm_allreduce_twoshot", "mnnvl_ar_residual_rmsnorm_oneshot",
@@ -123,7 +123,11 @@ def test_communication(tmp_path):
     assert "[WARNING] mnnvl_ar_residual_rmsnorm_twoshot needs more tokens than ranks" in text
     for r in reduced:  # 2 (W - 1) / W of the input's bytes
         assert r["tflops"] == "nan" and float(r["tb_per_sec"]) * float(r["median_time"]) == pytest.approx(int(r["num_tokens"]) * 64 * 2 * 1e-9)
-    experts = got[len(reduced):]
+    mixed, experts = ([r for r in got if r["routine"] == name] for name in ("mixed_comm", "moe_a2a_dispatch_combine"))
+    assert [(r["local_bs"], r["op_name"], r["local_tp_size"], r["local_dp_size"]) for r in mixed] == [
+        *((n, op, "1", "2") for n in "34" for op in ("ALLGATHER", "REDUCESCATTER")), ("2", "ALLREDUCE", "2", "1")]
+    for r in mixed:  # of each row of 64 elements: one of two parts to and from the other rank, or half of it and half of the sum
+        assert float(r["tb_per_sec"]) * float(r["median_time"]) == pytest.approx(int(r["local_bs"]) * 64 * 2 * 1e-9)
     assert [(r["ep_size"], r["max_num_tokens"], r["quant_dtype"]) for r in experts] == [
         ("2", "7", "None"), ("2", "5", "fp8"), ("2", "5", "nvfp4"), ("2", "5", "fp8_block_scale")]
     assert [text.count(f"[PERF] {name} ") for name in ("a2a_dispatch", "moe_kernel", "a2a_combine", "a2a_total")] == [2, 1, 2, 4]
@@ -192,19 +196,6 @@ def test_validation_finds_a_wrong_result(line, function, monkeypatch, capsys):
         comm.on_rank(args, SingleBackend())
     args.allow_output_mismatch = True
     assert comm.on_rank(args, SingleBackend()) and "[ERROR] Output tensor mismatch" in capsys.readouterr().out
-
-
-def missing():
-    from routines import missing
-
-    return missing.REASONS
-
-
-@pytest.mark.parametrize("routine", sorted(missing()))
-def test_missing_routines_say_so(routine):
-    module = driver.importlib.import_module("routines." + columns.FAMILIES[columns.FAMILY_OF[routine]][0])
-    with pytest.raises(NotImplementedError, match=f"routine {routine} is not available in this library: "):
-        module.make(type("Args", (), {"routine": routine})(), None)
 
 
 def test_the_header_is_flashinfers(tmp_path):
