@@ -67,36 +67,40 @@ FI_GLOBAL_FN void own_pieces(F f) {
 class KeyRows {
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
-  FI_GLOBAL_FN KeyRows(const AttentionParams& p, const Seq& s, int32_t first, int32_t end)
-      : p_(p), s_(s), key_(first + static_cast<int32_t>(thread_x())), end_(thread_x() < kCudaKeys ? end : 0) {
+  FI_GLOBAL_FN KeyRows(const AttentionParams& p, const Seq& s, int32_t first, int32_t end) : p_(p), s_(s), end_(end) {
     if (!p.kv_indices) return;
-    const uint32_t size = static_cast<uint32_t>(p.page_size), key = static_cast<uint32_t>(key_);
+    const uint32_t size = static_cast<uint32_t>(p.page_size), key = static_cast<uint32_t>(first) + thread_x();
     page_ = key / size, entry_ = key % size;
-    pages_ = kCudaKeys / size, entries_ = kCudaKeys % size;
+    load(first);
   }
-  /// Loads the page id of this thread's key in the next tile.
-  FI_GLOBAL_FN void load() {
-    if (p_.kv_indices && key_ < end_) id_ = p_.kv_indices[s_.kv_first + page_];
-  }
-  /// Writes that key's offsets, and goes on to the tile behind it. Those of a key that is not there are 0.
-  FI_GLOBAL_FN void store(KeyOffsets* to) {
+  /// Writes the offsets of the tile at `first` - those of a key that is not there are 0 - and loads the page id of this
+  /// thread's key in the tile behind it.
+  FI_GLOBAL_FN void store(KeyOffsets* to, int32_t first) {
+    const bool paged = p_.kv_indices;
     if (thread_x() < kCudaKeys) {
-      const bool paged = p_.kv_indices;
-      const int64_t row = paged ? entry_ : s_.kv_first + key_, id = paged ? id_ : 0;
+      const int32_t key = first + static_cast<int32_t>(thread_x());
+      const int64_t row = paged ? entry_ : s_.kv_first + key, id = paged ? id_ : 0;
       const KeyOffsets at{(id * p_.k_stride_page + row * p_.k_stride_n) * 2,
                           (id * p_.v_stride_page + row * p_.v_stride_n) * 2};
-      const bool there = key_ < end_;
+      const bool there = key < end_;
       store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
     }
-    key_ += kCudaKeys, page_ += pages_, entry_ += entries_;
-    if (entry_ >= static_cast<uint32_t>(p_.page_size)) entry_ -= static_cast<uint32_t>(p_.page_size), ++page_;
+    if (!paged) return;
+    const uint32_t size = static_cast<uint32_t>(p_.page_size);
+    page_ += kCudaKeys / size, entry_ += kCudaKeys % size;
+    if (entry_ >= size) entry_ -= size, ++page_;
+    load(first + kCudaKeys);
   }
 
  private:
+  FI_GLOBAL_FN void load(int32_t first) {
+    if (thread_x() < kCudaKeys && first + static_cast<int32_t>(thread_x()) < end_)
+      id_ = p_.kv_indices[s_.kv_first + page_];
+  }
   const AttentionParams& p_;
   const Seq& s_;
-  int32_t key_, end_, id_ = 0;
-  uint32_t page_ = 0, entry_ = 0, pages_ = 0, entries_ = 0;
+  int32_t end_, id_ = 0;
+  uint32_t page_ = 0, entry_ = 0;
 };
 
 /// The keys of a tile of one head, of which `count` are there; the others are zeros. `offsets` is every second number.
@@ -145,32 +149,36 @@ struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
 };
 
-/// Where a lane reads its row of a tile, in steps of two pieces. The swizzle permutes within groups of 8 pieces, and
-/// blocks of 8 rows alike: with the addresses of four steps in registers all others are a constant away.
+/// Where a lane reads its row of a tile, in steps of two pieces. The swizzle of kPieces >= 8 flips bits of the piece
+/// within its group of 8, the same ones in rows 8 apart: four addresses serve a whole tile, all others are a constant
+/// away.
 template <uint32_t kPieces>
 struct LaneRow {
-  const char* step[4];
+  const char* row;
+  uint32_t flips;  // of the piece, in bytes
   /// `odd`: the lane reads the second piece of a step.
-  FI_GLOBAL_FN LaneRow(const void* tile, uint32_t row, uint32_t odd) {
-#pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) step[i] = static_cast<const char*>(tile) + swizzle<kPieces>(row, 2 * i + odd) * 16;
+  FI_GLOBAL_FN LaneRow(const void* tile, uint32_t r, uint32_t odd)
+      : row(static_cast<const char*>(tile) + r * kPieces * 16), flips(((r & 7) ^ odd) * 16) {
+    static_assert(kPieces % 8 == 0);
   }
-  /// Rows further (a multiple of 8), at piece `group` (of 8) plus 2 i.
+  /// Step i (of 4) of a group of pieces (a multiple of 8), `rows` rows further (a multiple of 8).
   FI_GLOBAL_FN const void* at(uint32_t rows, uint32_t group, uint32_t i) const {
-    return step[i] + (rows * kPieces + group) * 16;
+    return row + (flips ^ i * 32) + (rows * kPieces + group) * 16;
   }
 };
 
 /// S = Q K for 16 rows and kBlocks * 8 keys.
 template <AttentionCudaConfig C, int kBlocks, class T, class Row>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
-  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none.
+  // As many steps at once as compile without spills within the registers of four blocks an SM in decode (D 128), two of
+  // 256 threads in prefill at D 64, and one or two of all registers elsewhere (D 256: eight steps, sixteen spill).
   constexpr uint32_t kPieces = pieces_of(C.dqk);
+  constexpr int kSteps = C.warps_k > 1 ? 2 : C.dqk <= 64 ? 3 : 4;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
 #pragma unroll 2
   for (uint32_t group = 0; group < kPieces; group += 8) {
-#pragma unroll
+#pragma unroll kSteps
     for (uint32_t i = 0; i < 4; ++i) {
       if (kPieces % 8 != 0 && group + 2 * i >= kPieces) continue;
       const Frag4 a = load_matrix4(q.at(0, group, i));
@@ -363,10 +371,8 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
 
   KeyOffsets* offsets = reinterpret_cast<KeyOffsets*>(shared() + L::kOffsets);  // of this tile and the next, in turns
   KeyRows rows(p, seq, first, end);
-  rows.load();
   copy_queries<C>(q, p, seq, t, kv_head, group);
-  rows.store(offsets);
-  rows.load();
+  rows.store(offsets, first);
   sync_threads();
   copy_keys<C, C.dqk>(k, k_head, &offsets->k, end - first);
   commit_async();
@@ -381,8 +387,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     const int32_t next = key + kCudaKeys;
     turn ^= kCudaKeys;
     const KeyOffsets* of_next = offsets + turn;
-    rows.store(offsets + turn);
-    rows.load();
+    rows.store(offsets + turn, next);
     Acc s[kBlocks];
     wait_async<1>();
     if constexpr (H::kQuery)

@@ -33,8 +33,8 @@ struct AttentionCudaConfig {
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
   constexpr int rows() const { return threads / 32 / warps_k * 16; }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
-  /// at D 128. Two blocks of 256 threads at D 64.
-  constexpr int min_blocks() const { return dqk > 128 ? 0 : warps_k > 1 ? 4 : dqk <= 64 && threads == 256 ? 2 : 0; }
+  /// at D 128.
+  constexpr int min_blocks() const { return warps_k > 1 && dqk <= 128 ? 4 : 0; }
 };
 
 namespace attention {
