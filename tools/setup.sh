@@ -22,7 +22,7 @@ case $mode in
     ;;
   test | ci)
     packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev"
-    python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc
+    python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc nvidia-cuda-nvdisasm
                      nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core
                      transformers==5.22.2 kernels==0.17.2 psutil $format"
     oracle="flashinfer-python==0.7.2.post1"

@@ -356,7 +356,7 @@ TEST_F(Graph, ACapturedDecodeFollowsThePlan) {
   EXPECT_EQ(std::memcmp(fake::host(params.tiles), want.tiles.data(), want.tiles.size() * sizeof(AttentionTile)), 0);
   for (size_t i = want.tiles.size(); i < captured->config.grid[0]; ++i)
     EXPECT_EQ(static_cast<const AttentionTile*>(fake::host(params.tiles))[i].rows, 0) << i;
-  EXPECT_EQ(static_cast<const AttentionCudaMerge*>(fake::host(params.cuts))[0].chunks, 2);
+  EXPECT_EQ(static_cast<const AttentionCudaMerge*>(fake::host(params.cuts))[0].chunks, 5);
 
   gpu().launch_graph(gpu().last_graph(), stream_->get());
   EXPECT_EQ(record::flush_graph_dumps(), 2);

@@ -147,6 +147,7 @@ class Attention {
       w.tiles.resize(w.tiles.size() + spare);
       Memory more;
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
+      cuda::attention_tile_steps(pp);
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
       pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();

@@ -148,6 +148,11 @@ constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
   return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4 +
                                2 * attention::kCudaKeys * 16);
 }
+inline void attention_tile_steps(AttentionCudaParams& p) {
+  if (p.a.page_size <= 0) return;
+  p.tile_pages = static_cast<uint32_t>(attention::kCudaKeys / p.a.page_size),
+  p.tile_entries = static_cast<uint32_t>(attention::kCudaKeys % p.a.page_size);
+}
 inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;
   l.grid[0] = grid_size(tiles);

@@ -238,6 +238,7 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
               .arrays = nullptr};
   AttentionParams& a = run.params.a;
   a.v_head_scales = scales(c.v_head_scales);
+  cuda::attention_tile_steps(run.params);
   const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
   if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
   const bool cores = !no_tensor_cores.empty();

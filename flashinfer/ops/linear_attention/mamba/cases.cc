@@ -63,7 +63,8 @@ constexpr op::Case kSelectiveStateUpdate[] = {
 #define FI_SSD(T, S) \
   "x=" T ":1x" S "x4x16 dt=" T ":1x" S "x4 A=f32:4:uniform(-4,-0.05) B=" T ":1x" S "x2x32 C=" T ":1x" S "x2x32 dt_softplus=True "
 #define FI_SSD_WIDE(S, H, P, N) \
-  "x=bf16:1x" S "x" H "x" P " dt=bf16:1x" S "x" H " A=f32:" H ":uniform(-4,-0.05) B=bf16:1x" S "x2x" N " C=bf16:1x" S "x2x" N " dt_softplus=True "
+  "x=bf16:1x" S "x" H "x" P " dt=bf16:1x" S "x" H " A=f32:" H ":uniform(-4,-0.05) B=bf16:1x" S "x2x" N \
+  ":normal(0,0.3) C=bf16:1x" S "x2x" N ":normal(0,0.3) dt_softplus=True "
 constexpr op::Case kSsdChunkScan[] = {
     {"one_chunk", FI_SSD("bf16", "64") "D=bf16:4 dt_bias=bf16:4", "cpu", op::kAot | op::kTrace, 2e-2, 6e-2},
     {"chunks", FI_SSD("bf16", "133") "D=f32:4x16 z=bf16:1x133x4x16 dt_max=0.5 initial_states=f32:1x4x16x32 state_dtype=float32", "cpu",

@@ -67,7 +67,8 @@ FI_GLOBAL_FN void own_pieces(F f) {
 class KeyRows {
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
-  FI_GLOBAL_FN KeyRows(const AttentionParams& p, const Seq& s, int32_t first, int32_t end) : p_(p), s_(s), end_(end) {
+  FI_GLOBAL_FN KeyRows(const AttentionCudaParams& pp, const AttentionParams& p, const Seq& s, int32_t first, int32_t end)
+      : pp_(pp), p_(p), s_(s), end_(end) {
     if (!p.kv_indices) return;
     const uint32_t size = static_cast<uint32_t>(p.page_size), key = static_cast<uint32_t>(first) + thread_x();
     page_ = key / size, entry_ = key % size;
@@ -86,9 +87,8 @@ class KeyRows {
       store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
     }
     if (!paged) return;
-    const uint32_t size = static_cast<uint32_t>(p_.page_size);
-    page_ += kCudaKeys / size, entry_ += kCudaKeys % size;
-    if (entry_ >= size) entry_ -= size, ++page_;
+    page_ += pp_.tile_pages, entry_ += pp_.tile_entries;
+    if (const uint32_t size = static_cast<uint32_t>(p_.page_size); entry_ >= size) entry_ -= size, ++page_;
     load(first + kCudaKeys);
   }
 
@@ -97,6 +97,7 @@ class KeyRows {
     if (thread_x() < kCudaKeys && first + static_cast<int32_t>(thread_x()) < end_)
       id_ = p_.kv_indices[s_.kv_first + page_];
   }
+  const AttentionCudaParams& pp_;
   const AttentionParams& p_;
   const Seq& s_;
   int32_t end_, id_ = 0;
@@ -173,7 +174,7 @@ FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
   // As many steps at once as compile without spills within the registers of four blocks an SM in decode (D 128), two of
   // 256 threads in prefill at D 64, and one or two of all registers elsewhere (D 256: eight steps, sixteen spill).
   constexpr uint32_t kPieces = pieces_of(C.dqk);
-  constexpr int kSteps = C.warps_k > 1 ? 2 : C.dqk <= 64 ? 3 : 4;
+  constexpr int kSteps = C.warps_k > 1 ? 2 : C.dqk <= 128 ? 3 : 4;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
 #pragma unroll 2
@@ -370,7 +371,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   Acc o[kColumns<C>] = {};
 
   KeyOffsets* offsets = reinterpret_cast<KeyOffsets*>(shared() + L::kOffsets);  // of this tile and the next, in turns
-  KeyRows rows(p, seq, first, end);
+  KeyRows rows(pp, p, seq, first, end);
   copy_queries<C>(q, p, seq, t, kv_head, group);
   rows.store(offsets, first);
   sync_threads();

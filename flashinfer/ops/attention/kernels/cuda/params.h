@@ -33,8 +33,8 @@ struct AttentionCudaConfig {
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
   constexpr int rows() const { return threads / 32 / warps_k * 16; }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
-  /// at D 128.
-  constexpr int min_blocks() const { return warps_k > 1 && dqk <= 128 ? 4 : 0; }
+  /// at D 128. In prefill beyond D 64 ptxas would spill for the sake of more blocks than 256 threads.
+  constexpr int min_blocks() const { return dqk > 128 ? 0 : warps_k > 1 ? 4 : dqk > 64 ? 256 / threads : 0; }
 };
 
 namespace attention {
@@ -63,6 +63,7 @@ struct AttentionCudaParams {
   const AttentionTile* tiles;
   const AttentionCudaMerge* cuts;
   const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, without tensor cores; or null
+  uint32_t tile_pages = 0, tile_entries = 0;   // kCudaKeys / page_size and the remainder (paged; a division is a call)
 };
 namespace attention {
 /// Number of additional arguments of a custom variant, which are passed by value with the launch.

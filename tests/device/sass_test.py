@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine code of kernels for sm_90a, as nvdisasm prints it: what a register count does not show. Bounds are what was measured when a row
+was written, rounded up; a kernel that got better should tighten its row."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", ROOT / "build" / "release"))
+OPS = ["single_decode_with_kv_cache", "single_prefill_with_kv_cache", "rmsnorm", "append_paged_kv_cache", "merge_state"]
+DIVISION = "I2F.U32.RP"  # begins each integer division
+# Kernel, part of its config, and of the main loop: instructions, integer divisions, loads from shared memory for each HMMA (a product of 16 rows
+# takes two of B from one LDSM, and A from another). Masks and a last, incomplete tile of keys are in the loop too, and are branches that most tiles
+# do not take; so are inner loops, once.
+LOOPS = [("attention.attention", "warps_k=4,dqk=128", 1350, 0, 0.75),
+         ("attention.attention", "warps_k=1,dqk=128", 3700, 0, 0.6),
+         ("attention.attention", "warps_k=4,dqk=64", 1150, 0, 0.75),
+         ("attention.attention", "warps_k=1,dqk=64", 3300, 0, 0.6)]
+
+
+def find_nvdisasm():
+    return shutil.which("nvdisasm") or next((str(p) for p in ROOT.glob(".venv/lib/python3*/site-packages/nvidia/*/bin/nvdisasm")), None)
+
+
+class Code:
+    """Instructions of a cubin's one kernel, without predicates, and its loops as (first, last) instruction."""
+
+    def __init__(self, text):
+        labels, self.instructions = {}, []
+        for line in text.splitlines():
+            if label := re.match(r"\s*(\.L_x_\d+):", line):
+                labels[label.group(1)] = len(self.instructions)
+            elif found := re.search(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(.*?)\s*;", line):
+                self.instructions.append(found.group(1))
+        targets = [(labels.get(m.group(1)), i) for i, x in enumerate(self.instructions) if (m := re.match(r"BRA\b.*?(\.L_x_\d+)", x))]
+        self.loops = [(first, last) for first, last in targets if first is not None and first <= last]
+
+    def count(self, begin=0, end=None):
+        return collections.Counter(x.split()[0].split(".")[0] for x in self.instructions[begin:end])
+
+    def main_loop(self):
+        """The longest loop with products: (first, last)."""
+        with_products = [(last - first, first, last) for first, last in self.loops if self.count(first, last + 1)["HMMA"]]
+        return max(with_products)[1:]
+
+
+@unittest.skipIf(find_nvdisasm() is None, "nvdisasm is not installed: tools/setup.sh test")
+class Sass(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.kernels = []
+        with tempfile.TemporaryDirectory() as out:
+            named = [word for op in OPS for word in ("--op", op)]
+            done = subprocess.run([BUILD / "bin" / "flashinfer", "aot", "--targets", "sm_90a", *named, "--out", out, "--quiet"], capture_output=True,
+                                  text=True, env=dict(os.environ, VIRTUAL_ENV=str(ROOT / ".venv")), timeout=600)
+            if done.returncode:
+                raise AssertionError(done.stderr[-2000:])
+            for meta in sorted(pathlib.Path(out).glob("sm_90a/*/meta.json")):
+                about = json.loads(meta.read_text())
+                text = subprocess.run([find_nvdisasm(), "-c", meta.parent / "kernel.cubin"], capture_output=True, text=True, check=True).stdout
+                cls.kernels.append((about["name"], about["config"], Code(text)))
+
+    def test_no_spill_and_no_generic_access(self):
+        """Local memory is a spill. A generic load, store or atomic has lost the address space: it is slower than one of global or shared memory."""
+        self.assertGreater(len(self.kernels), 10)
+        for name, config, code in self.kernels:
+            with self.subTest(name + config):
+                self.assertGreater(len(code.instructions), 50)
+                found = code.count()
+                self.assertEqual({k: found[k] for k in ("LDL", "STL", "LD", "ST", "ATOM") if found[k]}, {})
+
+    def test_the_main_loop_of_attention(self):
+        for name, part, length, divisions, loads in LOOPS:
+            codes = [c for n, config, c in self.kernels if n == name and part in config]
+            self.assertTrue(codes, f"no kernel {name} with {part}")
+            for code in codes:
+                with self.subTest(part):
+                    first, last = code.main_loop()
+                    found = code.count(first, last + 1)
+                    self.assertGreater(found["HMMA"], 0)
+                    self.assertLessEqual(found["LDSM"] / found["HMMA"], loads)
+                    self.assertLessEqual(sum(x.startswith(DIVISION) for x in code.instructions[first:last + 1]), divisions)
+                    self.assertLessEqual(last + 1 - first, length)
+
+
+if __name__ == "__main__":
+    unittest.main()
