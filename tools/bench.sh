@@ -12,7 +12,7 @@ rm -rf "$out"
 mkdir -p "$out"
 export FLASHINFER_BUILD_DIR="$PWD/$build" PYTHONPATH=python
 status=0
-for list in bandwidth sampling products attention; do
+for list in bandwidth sampling products attention linear_attention; do
   echo "== bench/$list.txt"
   "$build/bin/flashinfer" bench --testlist "bench/$list.txt" --seconds "${SECONDS_A_ROW:-0.2}" --peers "${PEERS:-all}" --python "$python" \
     --csv "$out/$list.csv" || status=1

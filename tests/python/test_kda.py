@@ -359,6 +359,7 @@ def test_no_lower_bound_is_the_softplus_gate():
     (ValueError, "ssm_state_indices is required", dict(num_spec_tokens=2, cu_seqlens=torch.tensor([0, 1]), **tokens(1, 1))),
     (ValueError, r"must equal 1\+num_spec_tokens", dict(num_spec_tokens=2, ssm_state_indices=torch.zeros(2, 2, dtype=torch.int32))),
     (ValueError, "q has 2 rows, but must have one with cu_seqlens", dict(cu_seqlens=torch.tensor([0, 1]))),
+    (ValueError, "cu_seqlens ends at 4, but q has 5 tokens", dict(cu_seqlens=torch.tensor([0, 2, 4]), **tokens(1, 5))),
     (ValueError, r"read_indices\[1\] is 2, but state has 2 slots", dict(ssm_state_indices=torch.tensor([0, 2]))),
     (ValueError, "must be contiguous", dict(initial_state=pool(4)[::2])),
     (ValueError, "backend must be one of .*, but is 'fast'", dict(backend="fast")),
