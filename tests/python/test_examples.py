@@ -52,7 +52,7 @@ def test_the_manual_names_what_exists(page):
     text = (ROOT / page).read_text()
     for path in re.findall(r"`((?:docs|examples|tests|tools|flashinfer|bench|cmake|fuzz)/[\w./]+)`", text):
         assert (ROOT / path).exists(), path
-    files = {p.name for folder in ("flashinfer", "python", "tests", "bench", "benchmarks", "tools", "examples", "cmake") for p in (ROOT / folder).rglob("*.*")}
+    files = {p.name for folder in ("flashinfer", "python", "tests", "bench", "benchmarks", "tools", "examples", "cmake", "integrations") for p in (ROOT / folder).rglob("*.*")}
     for path in re.findall(r"`([\w./-]+\.(?:h|cc|cuh|py|sh|cmake))`", text):
         assert path.rsplit("/", 1)[-1] in files | ARTIFACT, path
     for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
