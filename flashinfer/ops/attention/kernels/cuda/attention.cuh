@@ -67,7 +67,8 @@ FI_GLOBAL_FN void own_pieces(F f) {
 class KeyRows {
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
-  FI_GLOBAL_FN KeyRows(const AttentionCudaParams& pp, const AttentionParams& p, const Seq& s, int32_t first, int32_t end)
+  FI_GLOBAL_FN KeyRows(const AttentionCudaParams& pp, const AttentionParams& p, const Seq& s, int32_t first,
+                       int32_t end)
       : pp_(pp), p_(p), s_(s), end_(end) {
     if (!p.kv_indices) return;
     const uint32_t size = static_cast<uint32_t>(p.page_size), key = static_cast<uint32_t>(first) + thread_x();
