@@ -241,7 +241,7 @@ def build_jit_specs(specs: List[JitSpec], verbose: bool = False, skip_prebuilt: 
     """Compiles all of them, MAX_JOBS compilers at once (one per core when it is not set). TypeError for anything but specs of sources
     or kernels. The first error is raised after all have ended."""
     for spec in specs:
-        if not isinstance(spec, JitSpec) or not hasattr(spec, "sources"):
+        if not isinstance(spec, JitSpec):
             raise TypeError(f"build_jit_specs takes specs of sources or kernels, not {type(spec).__name__}")
     chosen = [s for s in specs if not (skip_prebuilt and s.is_aot)]
     single = [s for s in chosen if isinstance(s, JitSpecNvcc) and len(s.sources) == 1]
