@@ -72,13 +72,16 @@ GdnGatesParams gates_params(const Step& a, const Tensor& gates) {
 }
 op::Prepared prepare_cpu(const Step& a) {
   using namespace ops::linear_attention;
+  constexpr GdnGatesConfig kConfig{DType::kBF16};
+  // Before the parts are asked: a list of kernels to precompile holds what was looked up until one was missing.
+  jit::cpu_kernel<kGdnGates>(kConfig);
   {
     const Parts parts(a);
     for (const std::string& why :
          {why_not(causal_conv1d_update_op, &parts.conv), why_not(gdn_decode_pretranspose_op, &parts.rule)})
       if (!why.empty()) return op::Unsupported{why};
   }
-  return ops::with_kernel<kGdnGates>(GdnGatesConfig{DType::kBF16}, [&a](jit::CpuFn fn) {
+  return ops::with_kernel<kGdnGates>(kConfig, [&a](jit::CpuFn fn) {
     Parts parts(a);
     const GdnGatesParams p = gates_params(a, parts.gates);
     ops::run_rows(fn, p, p.rows * ceil_div(p.columns, kGdnGateColumns), 1);

@@ -19,8 +19,8 @@ struct ConvCudaConfig {
     v("channels_last", channels_last);
     v("threads", threads);
   }
-  /// 128 registers at 128 threads: for the sake of more blocks ptxas spills on sm_100a.
-  constexpr int min_blocks() const { return 4; }
+  /// 128 registers: for the sake of more blocks ptxas spills on sm_100a.
+  constexpr int min_blocks() const { return 512 / threads; }
   friend constexpr bool operator==(const ConvCudaConfig&, const ConvCudaConfig&) = default;
 };
 
