@@ -223,7 +223,7 @@ def test_files_of_bench_name_rows_that_exist(tmp_path):
     program("bench", "--testlist", os.devnull, "--csv", str(tmp_path / "out.csv"))
     rows, columns = {}, (tmp_path / "out.csv").read_text().rstrip("\n").split(",")
     lists = {path: [shlex.split(line, comments=True) for line in path.read_text().splitlines()] for path in (ROOT / "bench").glob("*.txt")}
-    assert len(lists) == 4
+    assert len(lists) == 5
     for path, lines in lists.items():
         labels = [words[words.index("--label") + 1] for words in lines if "--label" in words]
         assert len(labels) == len(set(labels)), path
