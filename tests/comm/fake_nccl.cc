@@ -36,9 +36,10 @@ struct Communicator {
   size_t made = 0;  // calls
 };
 struct World {
-  std::vector<Communicator*> ranks;
+  std::vector<Communicator*> ranks;  // null: not there yet, or gone
   std::map<size_t, std::vector<std::vector<Op>>> calls{};  // by number, then by rank; those that not all have made
   std::map<size_t, size_t> arrived{};
+  std::vector<std::unique_ptr<Communicator>> owned{};  // those gone too: a rank may still read why
 };
 std::map<std::string, World*>& worlds() {
   static auto& all = *new std::map<std::string, World*>;
@@ -153,7 +154,8 @@ Result ncclCommInitRankConfig(Handle* comm, int ranks, UniqueId id, int rank, Co
   const std::scoped_lock lock(nccl().mutex);
   World*& w = worlds()[id.internal];
   if (!w) w = new World{std::vector<Communicator*>(static_cast<size_t>(ranks))};
-  auto* c = new Communicator{w, rank};
+  w->owned.push_back(std::make_unique<Communicator>(Communicator{w, rank}));
+  Communicator* c = w->owned.back().get();
   w->ranks[static_cast<size_t>(rank)] = c;
   *comm = c;
   if (std::count(w->ranks.begin(), w->ranks.end(), nullptr)) return kInProgress;
