@@ -36,7 +36,7 @@ struct Communicator {
   size_t made = 0;  // calls
 };
 struct World {
-  std::vector<Communicator*> ranks;  // null: not there yet, or gone
+  std::vector<Communicator*> ranks;                        // null: not there yet, or gone
   std::map<size_t, std::vector<std::vector<Op>>> calls{};  // by number, then by rank; those that not all have made
   std::map<size_t, size_t> arrived{};
   std::vector<std::unique_ptr<Communicator>> owned{};  // those gone too: a rank may still read why
