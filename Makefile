@@ -54,14 +54,14 @@ asan:
 	@tools/test.sh build/asan
 
 # The preset builds few op families. ThreadSanitizer cannot follow threads that a forked child starts, has a once of its own that
-# knows nothing of fork, calls a thread that a child did not inherit leaked, and cannot follow memory across the subprocesses of the CLI's test.
+# knows nothing of fork, does not take its own locks there (a child of a busy process waits for ever), calls a thread that a child did not inherit leaked, and cannot follow memory across the subprocesses of the CLI's test.
 tsan-build:
 	@tools/setup.sh test
 	@cmake --preset tsan >/dev/null
 	cmake --build build/tsan -j $(JOBS) --target core_tests jit_tests record_tests
 
 tsan: tsan-build
-	@GTEST_FILTER='-*TwoProcessesAndTheirThreads*:*ThreadsOfAForkedChild*:Fork.AChildMakes*:Fork.WaitsForMutexesThatJoin*:Warmup*' tools/test.sh build/tsan -R '^(core|jit|record)$$'
+	@GTEST_FILTER='-*TwoProcessesAndTheirThreads*:*ThreadsOfAForkedChild*:Fork.AChildMakes*:Fork.WaitsForMutexesThatJoin*:Warmup*:*AChildForkedWhileLinesAreDropped*' tools/test.sh build/tsan -R '^(core|jit|record)$$'
 
 isa:
 	@tools/setup.sh test
