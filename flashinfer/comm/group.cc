@@ -17,6 +17,7 @@
 #include "flashinfer/comm/window.h"
 #include "flashinfer/comm/window_state.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/random_name.h"
 
 namespace flashinfer::comm {
 double timeout_seconds() { return std::clamp(env::number("FLASHINFER_COMM_TIMEOUT_S"), 0.0, 1e7); }
@@ -126,7 +127,7 @@ std::shared_ptr<Group> Group::split(int color, int key) {
     std::string name;
   };
   const bool local = state_->meeting.local;
-  const std::string own = local ? random_token() : invite();
+  const std::string own = local ? random_name() : invite();
   const auto all = exchange("split", str(color, ' ', key, ' ', own));
   std::vector<Member> members;
   for (int r = 0; r < size(); ++r) {
@@ -170,7 +171,7 @@ std::shared_ptr<Group> Group::beside() {
   if (!state_->beside) {
     FI_CHECK(state_->one_machine, RuntimeError, "group '", name(),
              "': transport shm needs ranks of one machine and user");
-    const std::string unix_name = exchange("window", random_token())[0];
+    const std::string unix_name = exchange("window", random_name())[0];
     state_->beside = connect(unix_name, rank(), size());
     state_->beside->state_->name = name();
   }

@@ -17,5 +17,7 @@ Tensor share(const std::shared_ptr<Group>& group, int64_t bytes, const std::stri
 
 /// The window of a tensor of share() by the address of its first element; null when it is of no such tensor.
 std::shared_ptr<Window> window_at(const void* first);
+/// The id of that window, for recordings: the same on all ranks, and of no other window. Empty: there is no window.
+std::string share_id(const void* first);
 
 }  // namespace flashinfer::comm

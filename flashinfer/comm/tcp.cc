@@ -8,7 +8,6 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 #include "flashinfer/comm/group.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/hex.h"
+#include "flashinfer/core/random_name.h"
 
 namespace flashinfer::comm {
 namespace {
@@ -175,15 +174,8 @@ Fd accept_tcp(int listener) {
   return fd;
 }
 
-std::string random_token() {
-  uint64_t bits[2];
-  FI_CHECK(getrandom(bits, sizeof bits, 0) == sizeof bits, RuntimeError,
-           "cannot draw a random name: ", std::strerror(errno));
-  return hex(bits[0]) + hex(bits[1]);
-}
-
 Invitation invite(bool local) {
-  Invitation i{.listener = {}, .address = {.token = random_token()}};
+  Invitation i{.listener = {}, .address = {.token = random_name()}};
   if (local) i.address.hosts = {"127.0.0.1"};
   i.listener = listen_tcp(i.address);
   FI_CHECK(i.listener, RuntimeError, "cannot listen at a free port");

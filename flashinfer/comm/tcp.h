@@ -38,7 +38,5 @@ struct Invitation {
   TcpAddress address;
 };
 Invitation invite(bool local);
-/// 128 random bits as text.
-std::string random_token();
 
 }  // namespace flashinfer::comm

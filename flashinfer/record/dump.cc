@@ -11,6 +11,7 @@
 #include "flashinfer/core/version.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/record/format.h"
+#include "flashinfer/record/group.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/recorder.h"
 
@@ -59,38 +60,6 @@ Json overwritten(const Dump& dump) {
     if (hit) keys.push_back(in.key);
   }
   return keys;
-}
-
-/// The plain members of a workspace's state.
-Json members_of(const op::Object& workspace) {
-  CallValues members;
-  add_state(members, *workspace.type, workspace.state.get(), "");
-  return members.metadata;
-}
-/// Of a collective call: the group, and what makes the workspace again.
-Json group_of(const std::vector<op::Arg>& args) {
-  CallValues given;
-  for (const op::Arg& a : args) {
-    const auto* object = a.value.as<op::ObjectValue>();
-    const bool self = !a.field || a.field->role == op::Role::kSelf;
-    if (object && object->object && object->object->state && !self) {
-      const Json m = members_of(*object->object);
-      return {{kGroupName, m.value(kStateGroup, Json())},
-              {kRank, m.value(kStateRank, Json())},
-              {kGroupSize, m.value(kStateSize, Json())},
-              {kGroupWorkspace,
-               {{kArgument, a.name},
-                {kClass, object->object->class_name},
-                {kStateId, m.value(kStateId, Json())},
-                {kMembers, m}}}};
-    }
-    if (a.name == kStateGroup || a.name == kStateRank || a.name == kStateSize) given.add(a.name, a.value, nullptr);
-  }
-  const Json& m = given.metadata;
-  if (!m.contains(kStateGroup)) return {};
-  return {{kGroupName, m.value(kStateGroup, Json())},
-          {kRank, m.value(kStateRank, Json())},
-          {kGroupSize, m.value(kStateSize, Json())}};
 }
 
 Json size_info(Json keys, Json output_keys, uint64_t input_bytes, const uint64_t* output_bytes) {

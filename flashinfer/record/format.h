@@ -90,8 +90,9 @@ inline constexpr const char* kThreadId = "thread_id";
 inline constexpr const char* kStream = "stream";
 inline constexpr const char* kHost = "host";
 inline constexpr const char* kRank = "rank";
-/// Of a collective call: {"name", "rank", "size", "workspace": {"argument", "class", "id", "members": {...}}}; the
-/// members are arguments of the class's constructor. A constructor's call has no workspace.
+/// Of a collective call: {"name", "rank", "size", "workspace": {"argument", "id", ...}}. The workspace is an object,
+/// with "class" and "members" that are arguments of the class's constructor, or memory of comm::share, of "bytes" a
+/// rank. A constructor's call has no workspace.
 inline constexpr const char* kGroup = "group";
 inline constexpr const char* kGroupName = "name";  // in group
 inline constexpr const char* kGroupSize = "size";
@@ -99,13 +100,15 @@ inline constexpr const char* kGroupWorkspace = "workspace";
 inline constexpr const char* kArgument = "argument";  // in group.workspace
 inline constexpr const char* kClass = "class";
 inline constexpr const char* kMembers = "members";
+inline constexpr const char* kWindowBytes = "bytes";
 /// Members of a workspace's state, and arguments of its constructor.
 inline constexpr const char* kStateGroup = "group";
 inline constexpr const char* kStateRank = "rank";
 inline constexpr const char* kStateSize = "world_size";
-inline constexpr const char* kStateId = "id";  // the same on all ranks, and of no other workspace
-inline constexpr const char* kGroupCall =
-    "call";  // an argument: what tells calls with this workspace apart, the same on all ranks
+inline constexpr const char* kStateId = "id";      // the same on all ranks, and of no other workspace
+inline constexpr const char* kGroupCall = "call";  // an argument: what tells calls with this workspace apart, the same
+                                                   // on all ranks; absent: the call needs no other rank
+inline constexpr const char* kGroupRanks = "ranks";  // an argument: bit r: rank r takes part; absent: all do
 inline constexpr const char* kDeviceModel = "device_model";
 inline constexpr const char* kDriver = "driver_version";
 inline constexpr const char* kBackend = "backend";  // the selected candidate

@@ -145,11 +145,19 @@ void move_devices(Value* v, Device device) {
 
 Value decode(const Json& j, const Tensors& tensors) { return decode_at(j, tensors, 0); }
 
-Inputs::Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device) {
+std::string key_of(const Call& call, const std::string& name) {
+  if (const auto names = call.record.find(record::kArgNames); names != call.record.end() && names->is_array())
+    for (size_t i = 0; i < names->size(); ++i)
+      if ((*names)[i] == name) return record::kArgPrefix + std::to_string(i);
+  return record::kKwargPrefix + name;
+}
+
+Inputs::Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device,
+               const Shared* shared) {
   const Json& values = object_of(call.record, record::kInputMetadata);
   const Json& details = object_of(call.record, record::kTensorDetails);
   const auto stored = load_tensors(session, call.folder, record::kInputsStem, details);
-  tensors = place(stored, details, device);
+  tensors = place(stored, details, device, shared);
   const Json& info = object_of(call.record, record::kTensorInfo);
   if (const auto keys = info.find(record::kInputTensorKeys); keys != info.end() && keys->is_array())
     for (const Json& key : *keys) {

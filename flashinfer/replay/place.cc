@@ -184,13 +184,36 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
         Tensor(TensorView(moved.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), moved.owner());
 }
 
+/// Into memory that several processes share: at the places that the tensors had in that of the recorded call.
+void place_in(const Shared& shared, const std::vector<Layout>& group, Tensors* out) {
+  const TensorView& to = shared.memory.view();
+  const Layout& first = *std::ranges::find(group, shared.key, &Layout::key);
+  const int64_t item = size_of(first.dtype);
+  FI_CHECK(first.shape.size() == 2 && first.shape[0] == to.size(0) &&
+               (to.size(0) == 1 || first.strides[0] * item == to.stride(0)),
+           ValueError, first.key, " was recorded in another layout than ", to_string(to));
+  const auto at = [&](const Layout& l) {
+    FI_CHECK(l.offset < kMaxMemory && first.offset < kMaxMemory, ValueError, l.key, ": a storage offset of ", l.offset);
+    const int64_t begin = l.offset * size_of(l.dtype) - first.offset * item;
+    FI_CHECK(begin >= 0 && begin + l.span() * size_of(l.dtype) <= to.span_bytes(), ValueError, l.key,
+             " lies outside the memory that the ranks share");
+    return to.data_as<uint8_t>() + begin;
+  };
+  for (const Layout& l : group) {
+    const TensorView place(at(l), l.dtype, l.shape, l.strides);
+    fill(l, place);
+    (*out)[l.key] = Tensor(place, shared.memory.owner());
+  }
+}
+
 bool is_output(const std::string& key) {
   return key.starts_with(record::kResult) || key.starts_with(record::kAfterPrefix);
 }
 
 }  // namespace
 
-Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& details, std::optional<Device> device) {
+Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& details, std::optional<Device> device,
+              const Shared* shared) {
   std::map<std::string, const Tensor*> content;
   for (const auto& t : stored) content[t.key] = &t.tensor;
   std::map<int64_t, std::vector<Layout>> groups;
@@ -209,7 +232,12 @@ Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& deta
     if (!content.contains(key) && string_of(d, record::kStored) == record::kStoredNothing && !is_output(key))
       add(layout_of(key, d, nullptr, device));
   Tensors out;
-  for (const auto& [id, group] : groups) place_group(group, &out);
+  for (const auto& [id, group] : groups)
+    if (shared && std::ranges::find(group, shared->key, &Layout::key) != group.end())
+      place_in(*shared, group, &out);
+    else
+      place_group(group, &out);
+  FI_CHECK(!shared || out.contains(shared->key), ValueError, shared->key, " is not in the record");
   return out;
 }
 

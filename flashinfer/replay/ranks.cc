@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/replay/ranks.h"
 
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <thread>
 
+#include "flashinfer/comm/share.h"
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/hex.h"
+#include "flashinfer/core/random_name.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/format.h"
 
@@ -28,10 +26,16 @@ std::string id_of(const Call& call) {
   return string_of(object_of(call.record, record::kOutputMetadata),
                    str(record::kAfterPrefix, record::kPlanPrefix, record::kStateId).c_str());
 }
-int64_t number_of(const Call& call) {
-  return integer_of(object_of(call.record, record::kInputMetadata),
-                    str(record::kKwargPrefix, record::kGroupCall).c_str(), -1);
+/// An argument that the op takes from the process.
+int64_t internal_of(const Call& call, const char* name) {
+  return integer_of(object_of(call.record, record::kInputMetadata), str(record::kKwargPrefix, name).c_str(), -1);
 }
+int64_t number_of(const Call& call) { return internal_of(call, record::kGroupCall); }
+bool takes_part(const Call& call, int64_t rank) { return internal_of(call, record::kGroupRanks) >> rank & 1; }
+/// The workspace is memory that the ranks share, not an object.
+bool uses_memory(const Call& call) { return workspace_of(call).contains(record::kWindowBytes); }
+/// It uses what other ranks have sent before, and waits for none.
+bool runs_alone(const Call& call) { return uses_memory(call) && number_of(call) < 0; }
 
 /// The rank of the process that made the call.
 int64_t process_rank(const Call& call) {
@@ -39,13 +43,6 @@ int64_t process_rank(const Call& call) {
   int64_t rank = 0;
   std::from_chars(text.data(), text.data() + text.size(), rank);
   return rank;
-}
-
-/// That no running program of this user connects to.
-std::string fresh_group() {
-  uint64_t bits = 0;
-  FI_CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits, RuntimeError, "cannot draw a random name");
-  return str("replay-", getpid(), "-", hex(bits));
 }
 
 }  // namespace
@@ -86,29 +83,13 @@ CallResult RankCalls::run(const Call& call) {
     r.folder = call.folder;
     return r;
   }
-  const std::string name = string_of(group_of(call), record::kGroupName);
-  if (name.empty())
-    return not_run(call, "a collective call needs the other ranks, and its record does not name a group to make again");
-  if (id_of(call).empty())
-    return not_run(call, makes_workspace(call) ? str("it made no workspace of group '", name, "'")
-                                               : str("it uses memory that the ranks of group '", name,
-                                                     "' share, which replay does not make"));
-  const auto& step = steps_[{id_of(call), call.function(), number_of(call)}];
-  std::string missing;
   std::vector<const Call*> calls;
-  for (int64_t r = 0; r < size_of(call); ++r)
-    if (const auto it = step.find(r); it != step.end())
-      calls.push_back(&calls_[it->second]);
-    else
-      missing += str(missing.empty() ? "" : ", ", r);
-  if (!missing.empty() || calls.empty())
-    return not_run(call, str("it needs the same call of rank ", missing, " of group '", name, "' (", size_of(call),
-                             " ranks), which is not in this recording"));
+  if (const std::string why = find_calls(call, calls); !why.empty()) return not_run(call, why);
   CallResult own;
   std::vector<CallResult> results = run_together(calls);
   for (size_t i = 0; i < calls.size(); ++i) {
+    if (!calls[i] || !runs_here(*calls[i], options_)) continue;
     const std::string of = calls[i]->folder.filename().string();
-    if (!runs_here(*calls[i], options_)) continue;
     if (of == folder)
       own = std::move(results[i]);
     else
@@ -116,6 +97,37 @@ CallResult RankCalls::run(const Call& call) {
   }
   own.folder = call.folder;
   return own;
+}
+
+std::string RankCalls::find_calls(const Call& call, std::vector<const Call*>& calls) const {
+  const std::string name = string_of(group_of(call), record::kGroupName);
+  const int64_t size = size_of(call), rank = rank_of(call);
+  if (name.empty())
+    return "a collective call needs the other ranks, and its record does not name a group to make again";
+  if (size < 1 || size > comm::kMaxRanks || rank < 0 || rank >= size)
+    return str("its record says rank ", rank, " of ", size, " of group '", name, "'");
+  if (id_of(call).empty())
+    return makes_workspace(call)
+               ? str("it made no workspace of group '", name, "'")
+               : str("it uses memory that the ranks of group '", name, "' share, which its record does not describe");
+  calls.assign(static_cast<size_t>(size), nullptr);
+  if (runs_alone(call)) {
+    calls[static_cast<size_t>(rank)] = &call;
+    return {};
+  }
+  static const std::map<int64_t, size_t> none;
+  const auto step = steps_.find({id_of(call), call.function(), number_of(call)});
+  const auto& of_ranks = step == steps_.end() ? none : step->second;
+  std::string missing;
+  for (int64_t r = 0; r < size; ++r) {
+    if (const auto found = of_ranks.find(r); found != of_ranks.end() && size_of(calls_[found->second]) == size)
+      calls[static_cast<size_t>(r)] = &calls_[found->second];
+    else if (takes_part(call, r))
+      missing += str(missing.empty() ? "" : ", ", r);
+  }
+  return missing.empty() ? ""
+                         : str("it needs the same call of rank ", missing, " of group '", name, "' (", size,
+                               " ranks), which is not in this recording");
 }
 
 op::Object* RankCalls::workspace(int rank, const Call& call, const std::string& group) {
@@ -134,27 +146,49 @@ op::Object* RankCalls::workspace(int rank, const Call& call, const std::string& 
   return known.emplace(id_of(call), std::move(object)).first->second.get();
 }
 
-bool RankCalls::run_rank(int rank, CallRun& run, const Call& call, int repetition, const std::string& group) {
+const RankCalls::Memory& RankCalls::memory(int rank, const Call& call, const std::string& group) {
+  auto& known = ranks_[static_cast<size_t>(rank)].memories;
+  if (const auto it = known.find(id_of(call)); it != known.end()) return it->second;
+  const int64_t bytes = integer_of(workspace_of(call), record::kWindowBytes);
+  FI_CHECK(bytes > 0, ValueError, "the record says ", bytes, " bytes of memory a rank");
+  Memory m{comm::Group::connect(group, rank, static_cast<int>(size_of(call))), {}};
+  m.tensor = comm::share(m.group, bytes);
+  return known.emplace(id_of(call), std::move(m)).first->second;
+}
+
+void RankCalls::forget(Rank& rank, const Call& call) {
+  rank.workspaces.erase(id_of(call));
+  rank.memories.erase(id_of(call));
+}
+
+bool RankCalls::run_rank(int rank, CallRun* run, const Call& call, int repetition, const std::string& group) {
   Rank& own = ranks_[static_cast<size_t>(rank)];
   Context context;
   context.executor = *own.executor;
   const ContextScope scope(context);
+  const std::string argument = string_of(workspace_of(call), record::kArgument);
   bool more = false;
   try {
     if (makes_workspace(call)) {
-      more = run.once(repetition, {{record::kStateGroup, group}});
+      more = run->once(repetition, {.replaced = {{record::kStateGroup, group}}});
+    } else if (uses_memory(call)) {
+      const Memory& m = memory(rank, call, group);
+      // No call begins to write before all have restored what lay in their memory.
+      const auto ready = [&m] { m.group->barrier("replay"); };
+      if (!run) {
+        ready();
+        return true;
+      }
+      more = run->once(repetition, {.shared = Shared{key_of(call, argument), m.tensor}, .ready = ready});
     } else {
       op::Object* o = workspace(rank, call, group);
-      more = run.once(repetition, {{string_of(workspace_of(call), record::kArgument),
-                                    op::ObjectValue{o, o->class_name, o->module, o->id}}});
+      more = run->once(repetition, {.replaced = {{argument, op::ObjectValue{o, o->class_name, o->module, o->id}}}});
     }
-  } catch (const Error& e) {
-    run.end(Outcome::kError, e.message());
   } catch (const std::exception& e) {
-    run.end(Outcome::kError, e.what());
+    const auto* ours = dynamic_cast<const Error*>(&e);
+    if (run) run->end(Outcome::kError, ours ? ours->message() : e.what());
   }
-  if (!more || options_.processes > 1)
-    own.workspaces.erase(id_of(call));  // whoever still waits for this rank gets an error at once
+  if (!more || options_.processes > 1) forget(own, call);  // a rank that still waits for this one gets an error at once
   return more;
 }
 
@@ -162,50 +196,54 @@ std::vector<CallResult> RankCalls::run_together(const std::vector<const Call*>& 
   const size_t n = calls.size();
   while (ranks_.size() < n) {
     const int threads = std::max(1, default_executor().threads / static_cast<int>(n));
-    ranks_.push_back({make_thread_pool(threads), {}});
+    ranks_.push_back({make_thread_pool(threads), {}, {}});
   }
-  std::vector<CallRun> runs;
-  runs.reserve(n);
-  for (const Call* c : calls) runs.emplace_back(session_, *c, options_);
-  std::vector<char> ready(n);
+  const Call& first = **std::ranges::find_if(calls, [](const Call* c) { return c; });
+  const auto here = [&](size_t r) { return runs_here(calls[r] ? *calls[r] : first, options_); };
+  std::vector<std::unique_ptr<CallRun>> runs(n);  // null: of a rank that only shares its memory
+  std::vector<char> ready(n, 1);
   for (size_t r = 0; r < n; ++r) {
+    if (!calls[r]) continue;
+    runs[r] = std::make_unique<CallRun>(session_, *calls[r], options_);
     try {
-      ready[r] = runs[r].begin();
+      ready[r] = runs[r]->begin();
     } catch (const std::exception& e) {
-      runs[r].end(Outcome::kError, e.what());
+      runs[r]->end(Outcome::kError, e.what());
+      ready[r] = 0;
     }
   }
-  const auto stuck = std::ranges::find(ready, char{0});
-  const auto here = [&](size_t r) { return runs_here(*calls[r], options_); };
   const auto finish = [&] {
     std::vector<CallResult> results(n);
     for (size_t r = 0; r < n; ++r)
-      if (here(r)) results[r] = guarded(runs[r], [](CallRun&) {});
+      if (runs[r] && here(r)) results[r] = guarded(*runs[r], [](CallRun&) {});
     return results;
   };
-  if (stuck != ready.end()) {
+  if (const auto stuck = std::ranges::find(ready, char{0}); stuck != ready.end()) {
     for (size_t r = 0; r < n; ++r)
-      if (ready[r])
-        runs[r].end(Outcome::kNotCompared,
-                    str("not run: the call of rank ", stuck - ready.begin(), " of its group cannot run"));
+      if (runs[r] && ready[r])
+        runs[r]->end(Outcome::kNotCompared,
+                     str("not run: the call of rank ", stuck - ready.begin(), " of its group cannot run"));
     return finish();
   }
   bool more = true;
-  for (int i = 0; more && i < runs[0].repetitions(); ++i) {
-    const std::string group = options_.processes == 1 ? fresh_group()
-                                                      : str("replay-", options_.job, "-", id_of(*calls[0]), "-",
-                                                            calls[0]->function(), "-", number_of(*calls[0]), "-", i);
+  for (int i = 0; more && i < std::max(1, options_.repeat); ++i) {
+    const std::string group =
+        options_.processes == 1 || runs_alone(first)
+            ? "replay-" + random_name()
+            : str("replay-", options_.job, "-", id_of(first), "-", first.function(), "-", number_of(first), "-", i);
     std::vector<std::thread> threads;
     for (size_t r = 0; r < n; ++r)
       if (here(r))
-        threads.emplace_back([&, r] { ready[r] = run_rank(static_cast<int>(r), runs[r], *calls[r], i, group); });
+        threads.emplace_back([&, r] {
+          ready[r] = run_rank(static_cast<int>(r), runs[r].get(), calls[r] ? *calls[r] : first, i, group);
+        });
     for (std::thread& t : threads) t.join();
     more = std::ranges::find(ready, char{0}) == ready.end();
   }
   // The ranks that are left make a new group with the others; several processes do so each time, since one does not
   // know of a failure in another.
   if (!more || options_.processes > 1)
-    for (Rank& rank : ranks_) rank.workspaces.erase(id_of(*calls[0]));
+    for (Rank& rank : ranks_) forget(rank, first);
   return finish();
 }
 

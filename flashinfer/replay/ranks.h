@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collective calls: those that the ranks of a group made together are run again together, each rank in a thread of its
 // own with its recorded arguments, over a new group that has a workspace as the recorded one. So one rank's result is
-// computed from the inputs that the other ranks recorded.
+// computed from the inputs that the other ranks recorded. A workspace that is memory (comm/share.h) gets what the
+// recorded tensors in it held, at the same places.
 #pragma once
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "flashinfer/comm/group.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/op/object.h"
 #include "flashinfer/replay/run_call.h"
@@ -30,13 +32,23 @@ class RankCalls {
  private:
   /// The workspace's id, the op, the call's number: what the calls of one step have in common.
   using Step = std::tuple<std::string, std::string, int64_t>;
+  struct Memory {
+    std::shared_ptr<comm::Group> group;
+    Tensor tensor{};
+  };
   struct Rank {
     std::shared_ptr<const Executor> executor;
     std::map<std::string, std::unique_ptr<op::Object>> workspaces;  // by id
+    std::map<std::string, Memory> memories;                         // by id
   };
+  /// The calls that run with this one, by rank: null of ranks that only share their memory. Returns why there are none.
+  std::string find_calls(const Call& call, std::vector<const Call*>& calls) const;
   std::vector<CallResult> run_together(const std::vector<const Call*>& calls);
-  bool run_rank(int rank, CallRun& run, const Call& call, int repetition, const std::string& group);
+  /// False: no more repetitions. `run` null: the rank takes no part, but has memory as `call` has.
+  bool run_rank(int rank, CallRun* run, const Call& call, int repetition, const std::string& group);
   op::Object* workspace(int rank, const Call& call, const std::string& group);
+  const Memory& memory(int rank, const Call& call, const std::string& group);
+  static void forget(Rank& rank, const Call& call);
   CallResult not_run(const Call& call, const std::string& why) const;
 
   const Options& options_;

@@ -77,9 +77,10 @@ CallResult CallRun::finish() {
   return std::move(r_);
 }
 
-bool CallRun::once(int repetition, const Replaced& replaced) {
-  Inputs inputs(session_, call_, *op_, options_.device);
-  for (const auto& [name, value] : replaced) inputs.replace(call_, name, value);
+bool CallRun::once(int repetition, const Setting& setting) {
+  Inputs inputs(session_, call_, *op_, options_.device, setting.shared ? &*setting.shared : nullptr);
+  for (const auto& [name, value] : setting.replaced) inputs.replace(call_, name, value);
+  if (setting.ready) setting.ready();
   op::Value result;
   std::optional<Failure> failure;
   const auto start = std::chrono::steady_clock::now();

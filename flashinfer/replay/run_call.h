@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One recorded call, run again.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,8 +14,12 @@
 
 namespace flashinfer::replay {
 
-/// Arguments by name with another value than the recorded one.
-using Replaced = std::vector<std::pair<std::string, op::Value>>;
+/// What a call gets instead of what was recorded.
+struct Setting {
+  std::vector<std::pair<std::string, op::Value>> replaced{};  // arguments by name
+  std::optional<Shared> shared{};                             // a workspace, and the tensors in it
+  std::function<void()> ready{};                              // called when the arguments are there, before the call
+};
 
 /// One repetition at a time, for calls that several ranks make together (ranks.h). `call` outlives it.
 class CallRun {
@@ -23,7 +28,7 @@ class CallRun {
   /// False: the call cannot run; finish() says why. ValueError and others: a damaged recording.
   bool begin();
   /// False when no more repetitions are needed.
-  bool once(int repetition, const Replaced& replaced = {});
+  bool once(int repetition, const Setting& setting = {});
   /// Ends with this outcome and message.
   void end(Outcome outcome, std::string message);
   CallResult finish();

@@ -111,12 +111,12 @@ def moe_a2a_dispatch(token_selected_experts, input_payloads, workspace, metainfo
         views.append(own[at:at + size].view(payload.dtype).view(ep_size, runtime_max_tokens_per_rank, payload.shape[-1]))
         at = _up(at + size)
     into = {f"received_{i}": view for i, view in enumerate(views[:_PAYLOADS])}
-    _dispatch_into(token_selected_experts, list(input_payloads), workspace, metainfo, runtime_max_tokens_per_rank, ep_rank, ep_size, top_k, num_experts,
-                   enable_pdl, eplb_local_stats, enable_rank_mask, active_rank_mask, backend=backend, **into)
     gathered = None
-    if eplb_local_stats is not None:
+    if eplb_local_stats is not None and eplb_local_stats.numel() == int(metainfo[1]):  # else the call says so
         stats = int(metainfo[3])
         gathered = own[stats:stats + 4 * ep_size * eplb_local_stats.numel()].view(torch.int32).view(ep_size, -1)
+    _dispatch_into(token_selected_experts, list(input_payloads), workspace, metainfo, runtime_max_tokens_per_rank, ep_rank, ep_size, top_k, num_experts,
+                   enable_pdl, eplb_local_stats, enable_rank_mask, active_rank_mask, backend=backend, eplb_gathered_stats=gathered, **into)
     return views, at, gathered
 
 

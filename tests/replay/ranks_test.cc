@@ -3,9 +3,7 @@
 #include <cstring>
 
 #include "flashinfer/flashinfer.h"
-#include "flashinfer/replay/ranks.h"
-#include "tests/comm/ranks.h"
-#include "tests/replay/twist.h"
+#include "tests/replay/ranks_fixture.h"
 
 namespace flashinfer::twist {
 namespace {
@@ -55,32 +53,11 @@ void work(const std::string& group, int rank, int ranks) {
   workspace.destroy();
 }
 
-class RanksTest : public ReplayTest {
- protected:
-  void record_ranks(int ranks) {
-    record([&] {
-      for (int i = 0; i < 2; ++i) {  // a name stands for one group after another
-        const std::string name = folder.path();
-        for (const Outcome_& o : run_threads(ranks, [&](int r) { work(name, r, ranks); })) EXPECT_EQ(o, "");
-      }
-    });
-  }
-  using Outcome_ = flashinfer::Outcome;
-  /// The folders of `function` of a rank.
-  std::vector<std::filesystem::path> calls_of(const std::string& function, int rank) const {
-    std::vector<std::filesystem::path> out;
-    const replay::Session all = replay::open_session(session());
-    for (size_t i = 0; i < all.calls.size(); ++i)
-      if (all.calls[i].function == function &&
-          replay::integer_of(replay::object_of(all.read(i).record, "group"), "rank", -1) == rank)
-        out.push_back(all.calls[i].folder);
-    return out;
-  }
-};
+using RanksTest = RanksFixture;
 
 TEST_F(RanksTest, AllRanksReplayTogether) {
   for (const int ranks : {2, 4}) {
-    record_ranks(ranks);
+    record_ranks(ranks, work);
     const auto report = replay::replay(session(), {.bitwise = true});
     EXPECT_EQ(report.calls.size(), static_cast<size_t>(2 * ranks * 11));
     for (const auto& r : report.calls) {
@@ -96,7 +73,7 @@ TEST_F(RanksTest, AllRanksReplayTogether) {
 }
 
 TEST_F(RanksTest, RecordsNameTheGroup) {
-  record_ranks(2);
+  record_ranks(2, work);
   const auto last = probe::lines(calls_of("all_gather", 1).at(0) / "metadata.jsonl").back();
   EXPECT_EQ(last["group"]["name"], folder.path());
   EXPECT_EQ(last["group"]["rank"], 1);
@@ -109,7 +86,7 @@ TEST_F(RanksTest, RecordsNameTheGroup) {
 }
 
 TEST_F(RanksTest, OneCallReplaysWithTheInputsOfTheOthers) {
-  record_ranks(2);
+  record_ranks(2, work);
   for (const char* function :
        {"AllReduceFusionWorkspace.__init__", "allreduce_fusion", "all_gather", "reduce_scatter", "mixed_comm_into",
         "ulysses_scatter_heads", "ulysses_gather_heads", "quantized_all_reduce_into"}) {
@@ -122,16 +99,9 @@ TEST_F(RanksTest, OneCallReplaysWithTheInputsOfTheOthers) {
 }
 
 TEST_F(RanksTest, AWrongOutputIsFound) {
-  record_ranks(2);
+  record_ranks(2, work);
   const auto call = calls_of("allreduce_fusion", 1).at(1);
-  auto stored = formats::read_pt(call / "outputs.pt");
-  stored.at(0).tensor.data_as<float>()[7] += 1;
-  std::vector<formats::NamedTensor> tensors;
-  for (const auto& t : stored) tensors.push_back({t.key, t.tensor.view()});
-  formats::write_pt(call / "outputs.pt", tensors);
-  edit(call, [&](formats::Json& j) {
-    j["tensor_details"][stored[0].key]["checksum"] = formats::checksum_text(formats::checksum(stored[0].tensor.view()));
-  });
+  change(call, "outputs", "", [](const Tensor& x) { x.data_as<float>()[7] += 1; });
   const auto report = replay::replay(session());
   EXPECT_EQ(report.count(Outcome::kMismatch), 1);
   for (const auto& r : report.calls)
@@ -143,24 +113,16 @@ TEST_F(RanksTest, AWrongOutputIsFound) {
 
 /// Another rank's recorded input decides: what rank 0 gave changes what rank 1 gets.
 TEST_F(RanksTest, TheOthersInputsCount) {
-  record_ranks(2);
+  record_ranks(2, work);
   const auto call = calls_of("allreduce_fusion", 0).at(0);
-  auto stored = formats::read_pt(call / "inputs.pt");
-  for (auto& t : stored) t.tensor.data_as<float>()[3] += 2;
-  std::vector<formats::NamedTensor> tensors;
-  for (const auto& t : stored) tensors.push_back({t.key, t.tensor.view()});
-  formats::write_pt(call / "inputs.pt", tensors);
-  edit(call, [&](formats::Json& j) {
-    for (const auto& t : stored)
-      j["tensor_details"][t.key]["checksum"] = formats::checksum_text(formats::checksum(t.tensor.view()));
-  });
+  change(call, "inputs", "", [](const Tensor& x) { x.data_as<float>()[3] += 2; });
   EXPECT_EQ(replay::replay(calls_of("allreduce_fusion", 1).at(0)).count(Outcome::kMismatch), 1);
   EXPECT_EQ(replay::replay(session()).count(Outcome::kMismatch), 2);
 }
 
 /// As under mpirun, each process the ranks of its own: threads here.
 TEST_F(RanksTest, ProcessesShareTheRanks) {
-  record_ranks(4);
+  record_ranks(4, work);
   const replay::Session s = replay::open_session(session());
   for (const auto& c : s.calls)  // recorded by one process
     edit(c.folder, [](formats::Json& j) {
@@ -179,7 +141,7 @@ TEST_F(RanksTest, ProcessesShareTheRanks) {
 }
 
 TEST_F(RanksTest, AMissingRankIsASentence) {
-  record_ranks(2);
+  record_ranks(2, work);
   for (const auto& f : calls_of("all_gather", 0)) std::filesystem::remove_all(f);
   const auto lost = calls_of("allreduce_fusion", 0).at(0);
   edit(lost, [](formats::Json& j) { j["execution_status"] = "inputs_saved"; });

@@ -97,7 +97,10 @@ void alltoall(const A& a) {
                                at[i][static_cast<size_t>(q)] + r * out[i].bytes, static_cast<size_t>(out[i].bytes));
            });
 }
-void fill_group(A& a) { a.group = group_of(a.workspace); }
+void fill_internal(A& a) {
+  a.group = group_of(a.workspace);
+  a.call = number_of_call(a.workspace);
+}
 
 constexpr op::Field alltoall_fields[] = {
     op::in<&A::partial_o>("partial_o", "... c d", kHalves, op::contiguous),
@@ -109,6 +112,7 @@ constexpr op::Field alltoall_fields[] = {
     op::out<&A::out_o>("out_o", "... c d", op::same_as("partial_o"), op::contiguous),
     op::out<&A::out_stats>("out_stats", "... c s", DType::kF32, op::contiguous),
     op::attr<&A::group>("group", op::internal),
+    op::attr<&A::call>("call", op::internal),
 };
 constexpr op::Candidate alltoall_candidates[] = {op::cpu<alltoall>()};
 
@@ -154,7 +158,10 @@ void reduce(jit::CpuFn fn, const R& a) {
 op::Prepared prepare(const R& a) {
   return with_kernel<kReduce>(CpReduceConfig{a.partial_o.dtype()}, [&a](jit::CpuFn fn) { reduce(fn, a); });
 }
-void fill_group(R& a) { a.group = group_of(a.workspace); }
+void fill_internal(R& a) {
+  a.group = group_of(a.workspace);
+  a.call = number_of_call(a.workspace);
+}
 
 constexpr op::Field reduce_fields[] = {
     op::in<&R::partial_o>("partial_o", "... c d", kHalves, op::contiguous),
@@ -165,15 +172,16 @@ constexpr op::Field reduce_fields[] = {
     op::attr<&R::lse_mode>("lse_mode", op::choices("base2|basee")),
     op::result<&R::out>("out", "... d", op::same_as("partial_o")),
     op::attr<&R::group>("group", op::internal),
+    op::attr<&R::call>("call", op::internal),
 };
 constexpr op::Candidate reduce_candidates[] = {op::cpu<prepare>()};
 }  // namespace
 
-constinit const op::Op decode_cp_alltoall_op = op::collective(op::define<A, validate, nullptr, fill_group>(
+constinit const op::Op decode_cp_alltoall_op = op::collective(op::define<A, validate, nullptr, fill_internal>(
     "decode_cp_a2a_alltoall_into", "flashinfer.comm",
     "Exchanges partial attention outputs and their statistics: out[..., p, :] is rank p's slice for this rank.",
     alltoall_fields, alltoall_candidates, nullptr));
-constinit const op::Op decode_cp_reduce_op = op::collective(op::define<R, validate, nullptr, fill_group>(
+constinit const op::Op decode_cp_reduce_op = op::collective(op::define<R, validate, nullptr, fill_internal>(
     "decode_cp_a2a_lse_reduce", "flashinfer.comm",
     "Exchanges partial attention outputs and adds them, weighted by their LSE.", reduce_fields, reduce_candidates,
     nullptr));

@@ -18,6 +18,7 @@ struct DecodeCpAlltoall {
   std::optional<bool> enable_pdl{};  // CUDA only
   std::optional<TensorView> out_o{}, out_stats{};
   std::string group{};
+  int64_t call = -1;  // of a recording: what tells the call from others with this workspace, the same on all ranks
 };
 /// out[..., p, :] = rank p's input[..., cp_rank, :], of both tensors. Collective. ValueError: shapes that do not fit
 /// together or into the workspace; RuntimeError: a rank that calls something else, died or does not arrive in time.
@@ -31,6 +32,7 @@ struct DecodeCpLseReduce {
   std::string lse_mode = "base2";  // or "basee": the base of partial_lse's logarithm
   std::optional<TensorView> out{};
   std::string group{};
+  int64_t call = -1;  // as DecodeCpAlltoall::call
 };
 /// [..., d]: the sum over ranks p of o_p * w_p / sum(w), w_p = base^(lse_p - max(lse)), in f32 in the order of the
 /// ranks, rounded once; 0 where all weights are 0. A NaN or +inf in partial_lse counts as -inf; a rank of weight 0 is

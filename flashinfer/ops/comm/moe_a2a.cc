@@ -41,7 +41,7 @@ void initialize(const Init& a) {
                           layout.places,    layout.payloads};
   std::copy(std::begin(info), std::end(info), a.metainfo->data_as<int64_t>());
 }
-void fill_group(Init& a) { a.group = group_of(a.workspace); }
+void fill_internal(Init& a) { a.group = group_of(a.workspace); }
 op::Shape metainfo_shape(const Init&) { return {1, {6}}; }
 
 constexpr op::Field init_fields[] = {
@@ -75,7 +75,10 @@ void sanitize(const Sanitize& a) {
     std::fill_n(a.expert_ids.data_as<int32_t>() + (s * rows + counts[s]) * k, (rows - counts[s]) * k,
                 static_cast<int32_t>(a.invalid_expert_id));
 }
-void fill_group(Sanitize& a) { a.group = group_of(a.workspace); }
+void fill_internal(Sanitize& a) {
+  a.group = group_of(a.workspace);
+  if (op::observed()) a.workspace_state = state_of(a.workspace, MoeA2aRead::kCounts);
+}
 
 constexpr op::Field sanitize_fields[] = {
     op::inout<&Sanitize::expert_ids>("expert_ids", "n m k", DType::kI32, op::contiguous),
@@ -86,14 +89,15 @@ constexpr op::Field sanitize_fields[] = {
     op::attr<&Sanitize::enable_pdl>("enable_pdl"),
     op::attr<&Sanitize::backend>("backend", op::keyword_only),
     op::attr<&Sanitize::group>("group", op::internal),
+    op::in<&Sanitize::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
 constexpr op::Candidate sanitize_candidates[] = {op::cpu<sanitize>()};
 }  // namespace
 
-constinit const op::Op moe_a2a_initialize_op = op::collective(op::define<Init, validate, nullptr, fill_group>(
+constinit const op::Op moe_a2a_initialize_op = op::collective(op::define<Init, validate, nullptr, fill_internal>(
     "moe_a2a_initialize", kModule, "Prepares this rank's part of the workspace of an expert all-to-all.", init_fields,
     init_candidates, nullptr));
-constinit const op::Op moe_a2a_sanitize_op = op::collective(op::define<Sanitize, validate, nullptr, fill_group>(
+constinit const op::Op moe_a2a_sanitize_op = op::collective(op::define<Sanitize, validate, nullptr, fill_internal>(
     "moe_a2a_sanitize_expert_ids", kModule,
     "Writes invalid_expert_id where the received rows of expert_ids hold no token.", sanitize_fields,
     sanitize_candidates, nullptr));
@@ -108,6 +112,20 @@ MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, 
   FI_CHECK(info[0] == header->max_num_tokens && info[1] == header->eplb_experts && info[5] == layout.payloads,
            ValueError, "metainfo is not that which moe_a2a_initialize returned for this workspace");
   return {std::move(p), header, layout};
+}
+
+std::optional<TensorView> state_of(const TensorView& workspace, MoeA2aRead read) {
+  const auto window = workspace.defined() ? flashinfer::comm::window_at(workspace.data()) : nullptr;
+  if (!window || window->bytes() < int64_t{sizeof(MoeA2aHeader)}) return std::nullopt;
+  const auto& h = *reinterpret_cast<const MoeA2aHeader*>(window->own());
+  if (h.magic != MoeA2aHeader::kMagic) return std::nullopt;
+  const MoeA2aLayout layout(window->group().size(), h.max_num_tokens, h.eplb_experts);
+  const int64_t bytes = read == MoeA2aRead::kPlaces ? layout.places + 4 * h.tokens * h.top_k : layout.stats;
+  return TensorView(window->own(), DType::kU8, {bytes});
+}
+int64_t recorded_ranks(const std::optional<TensorView>& mask) {
+  if (!mask || mask->dtype() != DType::kU64 || mask->numel() != 1 || mask->device().type != DeviceType::kCPU) return -1;
+  return static_cast<int64_t>(mask->data_as<uint64_t>()[0]);
 }
 
 uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64_t ep_rank, int64_t ep_size) {

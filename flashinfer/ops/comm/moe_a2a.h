@@ -43,8 +43,13 @@ struct MoeA2aDispatch {
   bool enable_rank_mask = false;                 // whether there may be a mask
   std::optional<TensorView> active_rank_mask{};  // [1] uint64: bit r: rank r takes part
   std::string backend = "trtllm";
+  // Views of the workspace that moe_a2a_dispatch makes: what is received.
   std::optional<TensorView> received_0{}, received_1{}, received_2{}, received_3{}, received_4{}, received_5{};
+  std::optional<TensorView> eplb_gathered_stats{};
+  // For recordings:
   std::string group{};
+  int64_t call = -1, ranks = -1;  // the call's number, the same on all ranks; bits of those that take part
+  std::optional<TensorView> workspace_state{};  // what earlier calls left in this rank's part of the workspace
 };
 struct MoeA2aReceived {
   std::vector<Tensor> payloads;  // [ep_size, runtime_max_tokens_per_rank, columns], in the workspace
@@ -76,6 +81,8 @@ struct MoeA2aCombine {
   std::optional<TensorView> active_rank_mask{};  // that of the dispatch
   std::string backend = "trtllm";
   std::string group{};
+  int64_t call = -1, ranks = -1;  // as of MoeA2aDispatch
+  std::optional<TensorView> workspace_state{};
 };
 /// output[t] = the sum of token t's rows from the ranks it was sent to, in the order of its experts, in f32, rounded
 /// once (or quantised). A rank that the mask leaves out adds 0. Every rank gets the same bits whatever arrives first.
@@ -89,6 +96,7 @@ struct MoeA2aSanitizeExpertIds {
   std::optional<bool> enable_pdl{};
   std::string backend = "trtllm";
   std::string group{};
+  std::optional<TensorView> workspace_state{};  // as of MoeA2aDispatch
 };
 /// Rows of expert_ids that hold no token become invalid_expert_id. Of this rank alone.
 void moe_a2a_sanitize_expert_ids(const MoeA2aSanitizeExpertIds& args);

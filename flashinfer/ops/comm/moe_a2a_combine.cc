@@ -143,7 +143,7 @@ op::Prepared prepare(const A& a) {
   }
   return [fn = kernel.fn, narrow, &a] { launch(fn, narrow, a); };
 }
-void fill_group(A& a) { a.group = group_of(a.workspace); }
+void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kPlaces); }
 
 op::Cost cost(const A& a) {
   const double rows = static_cast<double>(a.local_num_tokens * std::min(a.top_k, a.ep_size)),
@@ -174,11 +174,14 @@ constexpr op::Field fields[] = {
     op::in<&A::active_rank_mask>("active_rank_mask", nullptr, DType::kU64),
     op::attr<&A::backend>("backend"),
     op::attr<&A::group>("group", op::internal),
+    op::attr<&A::call>("call", op::internal),
+    op::attr<&A::ranks>("ranks", op::internal),
+    op::in<&A::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
 constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
 }  // namespace
 
-constinit const op::Op moe_a2a_combine_op = op::collective(op::define<A, validate, cost, fill_group>(
+constinit const op::Op moe_a2a_combine_op = op::collective(op::define<A, validate, cost, fill_internal>(
     "moe_a2a_combine", "flashinfer.comm",
     "The sum of what the ranks of a token's experts computed, in the order of its experts.", fields, candidates,
     nullptr));

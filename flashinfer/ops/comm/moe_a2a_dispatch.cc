@@ -44,10 +44,11 @@ void check_payloads(const A& a) {
   }
 }
 void check_stats(const A& a, const MoeA2aHeader& h) {
-  if (!a.eplb_local_stats) return;
-  FI_CHECK(a.eplb_local_stats->numel() == h.eplb_experts, ValueError, "eplb_local_stats has ",
-           a.eplb_local_stats->numel(), " elements, but moe_a2a_initialize was called with eplb_stats_num_experts ",
-           h.eplb_experts);
+  const std::optional<TensorView>&local = a.eplb_local_stats, &gathered = a.eplb_gathered_stats;
+  FI_CHECK(!local || local->numel() == h.eplb_experts, ValueError, "eplb_local_stats has ", local->numel(),
+           " elements, but moe_a2a_initialize was called with eplb_stats_num_experts ", h.eplb_experts);
+  FI_CHECK(local.has_value() == gathered.has_value(), ValueError, "eplb_gathered_stats is ",
+           gathered ? "given" : "None", ", but eplb_local_stats is ", local ? "given" : "None");
 }
 void validate(const A& a) {
   check_backend(a.backend);
@@ -69,6 +70,16 @@ void validate(const A& a) {
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, most);
   FI_CHECK(offsets.end <= m.peers.bytes(), ValueError, "workspace has ", m.peers.bytes(), " bytes a rank, but ",
            offsets.end, " are needed for ", most, " tokens of each of ", a.ep_size, " ranks");
+  const auto check_place = [&](const std::optional<TensorView>& t, const std::string& name, int64_t at) {
+    FI_CHECK(!t || t->data() == m.peers.own() + at, ValueError, name, " must be the memory at byte ", at,
+             " of this rank's part of workspace");
+  };
+  for (size_t i = 0; i < a.input_payloads.size(); ++i) {
+    FI_CHECK(a.*kReceived[i], ValueError, "received_", i, " is None, but input_payloads has ", a.input_payloads.size(),
+             " tensors");
+    check_place(a.*kReceived[i], str("received_", i), offsets.at[i]);
+  }
+  check_place(a.eplb_gathered_stats, "eplb_gathered_stats", m.layout.stats);
   const auto* ids = a.token_selected_experts.data_as<int32_t>();
   for (int64_t i = 0; i < a.token_selected_experts.numel(); ++i)
     FI_CHECK(ids[i] < a.num_experts, ValueError, "token_selected_experts[", i / a.top_k, "][", i % a.top_k, "] is ",
@@ -133,9 +144,6 @@ void launch(const A& a) {
   MoeA2aHeader& h = *m.header;
   const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, a.runtime_max_tokens_per_rank);
-  for (size_t i = 0; i < a.input_payloads.size(); ++i)
-    FI_CHECK((a.*kReceived[i])->data() == m.peers.own() + offsets.at[i], ValueError, "received_", i,
-             " must be the memory at byte ", offsets.at[i], " of this rank's part of workspace");
   // Others may still read what the last dispatch sent them, unless a combine followed it.
   if (h.dispatched) m.peers.meet(signature(CallKind::kMoeReuse, {static_cast<int64_t>(active)}), active);
   const auto counts = plan(a, m.places(), active);
@@ -168,7 +176,7 @@ void launch(const A& a) {
   h.tokens = tokens(a), h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
   h.combine_offset = offsets.end, h.dispatched = 1;
 }
-void fill_group(A& a) { a.group = group_of(a.workspace); }
+void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kCounts); }
 
 op::Cost cost(const A& a) {
   double bytes = 0;
@@ -190,9 +198,12 @@ DType received_dtype(const A& a) {
 }
 template <size_t I>
 constexpr op::Field received(const char* name) {
-  return op::out<kReceived[I]>(name, nullptr, op::shape<received_shape<I>>, op::dtype<received_dtype<I>>,
-                               op::contiguous, op::when<is_received<I>>);
+  // What was there before stays behind the tokens, so a recording has it too.
+  return op::inout<kReceived[I]>(name, nullptr, op::shape<received_shape<I>>, op::dtype<received_dtype<I>>,
+                                 op::contiguous, op::when<is_received<I>>);
 }
+bool has_stats(const A& a) { return a.eplb_local_stats.has_value(); }
+op::Shape stats_shape(const A& a) { return {2, {a.ep_size, a.eplb_local_stats ? a.eplb_local_stats->numel() : 0}}; }
 constexpr op::Field fields[] = {
     op::in<&A::token_selected_experts>("token_selected_experts", "t k", DType::kI32, op::contiguous),
     op::attr<&A::input_payloads>("input_payloads"),
@@ -214,12 +225,17 @@ constexpr op::Field fields[] = {
     received<3>("received_3"),
     received<4>("received_4"),
     received<5>("received_5"),
+    op::inout<&A::eplb_gathered_stats>("eplb_gathered_stats", nullptr, DType::kI32, op::shape<stats_shape>,
+                                       op::contiguous, op::when<has_stats>),
     op::attr<&A::group>("group", op::internal),
+    op::attr<&A::call>("call", op::internal),
+    op::attr<&A::ranks>("ranks", op::internal),
+    op::in<&A::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
 constexpr op::Candidate candidates[] = {op::cpu<launch>()};
 }  // namespace
 
-constinit const op::Op moe_a2a_dispatch_op = op::collective(op::define<A, validate, cost, fill_group>(
+constinit const op::Op moe_a2a_dispatch_op = op::collective(op::define<A, validate, cost, fill_internal>(
     "moe_a2a_dispatch_into", "flashinfer.comm",
     "Sends each token's rows to the ranks of its experts, into the workspace; moe_a2a_dispatch makes the views.",
     fields, candidates, nullptr));
@@ -232,15 +248,18 @@ MoeA2aReceived moe_a2a_dispatch(MoeA2aDispatch a, const Tensor& memory) {
   const int64_t most = a.runtime_max_tokens_per_rank;
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, most);
   MoeA2aReceived r{.payloads = {}, .combine_payload_offset = offsets.end};
-  for (size_t i = 0; i < a.input_payloads.size(); ++i) {
+  const bool fits = offsets.end <= m.peers.bytes();  // else the call says so
+  for (size_t i = 0; fits && i < a.input_payloads.size(); ++i) {
     const TensorView& p = a.input_payloads[i];
     a.*kReceived[i] = TensorView(m.peers.own() + offsets.at[i], p.dtype(), {a.ep_size, most, columns(p)});
     r.payloads.emplace_back(*(a.*kReceived[i]), memory.owner());
   }
+  if (a.eplb_local_stats && a.eplb_local_stats->numel() == m.header->eplb_experts) {  // else the call says so
+    a.eplb_gathered_stats =
+        TensorView(m.peers.own() + m.layout.stats, DType::kI32, {a.ep_size, m.header->eplb_experts});
+    r.eplb_gathered_stats = Tensor(*a.eplb_gathered_stats, memory.owner());
+  }
   op::call(moe_a2a_dispatch_op, a);
-  if (a.eplb_local_stats)
-    r.eplb_gathered_stats = Tensor(
-        TensorView(m.peers.own() + m.layout.stats, DType::kI32, {a.ep_size, m.header->eplb_experts}), memory.owner());
   return r;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/op/observer.h"
 #include "flashinfer/ops/comm/kernels/moe_a2a_params.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
 #include "flashinfer/ops/comm/peers.h"
@@ -53,6 +54,22 @@ struct MoeA2aMemory {
 };
 /// ValueError: a workspace that was not initialised, or metainfo of another one.
 MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, int64_t ep_rank, int64_t ep_size);
+
+/// What a call of this rank finds in its part of the workspace, for recordings: the header, the counts, and the places
+/// of the last dispatch's tokens if they are read. Absent: the workspace was not initialised.
+enum class MoeA2aRead : bool { kCounts, kPlaces };
+std::optional<TensorView> state_of(const TensorView& workspace, MoeA2aRead read);
+/// For recordings: the bits of the mask; -1: all ranks, or a mask that is none.
+int64_t recorded_ranks(const std::optional<TensorView>& mask);
+/// The internal members of a dispatch or a combine.
+template <class A>
+void fill_for_recording(A& a, MoeA2aRead read) {
+  a.group = group_of(a.workspace);
+  if (!op::observed()) return;
+  a.call = number_of_call(a.workspace);
+  a.ranks = recorded_ranks(a.active_rank_mask);
+  a.workspace_state = state_of(a.workspace, read);
+}
 
 /// Bit r: rank r takes part. ValueError: a mask without `enabled`, of another form, or without this rank.
 uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64_t ep_rank, int64_t ep_size);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "flashinfer/comm/share.h"
+#include "flashinfer/op/observer.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer::ops::comm {
@@ -78,6 +79,11 @@ Peers peers_of(const TensorView& workspace, int64_t rank, int64_t size, const ch
 std::string group_of(const TensorView& workspace) {
   const auto window = workspace.defined() ? flashinfer::comm::window_at(workspace.data()) : nullptr;
   return window ? window->group().name() : "";
+}
+int64_t number_of_call(const TensorView& workspace) {
+  if (!op::observed() || !workspace.defined()) return -1;
+  const auto window = flashinfer::comm::window_at(workspace.data());
+  return window ? static_cast<int64_t>(window->phase()) : -1;
 }
 
 void copy_bytes(const void* from, std::byte* to, int64_t bytes) {

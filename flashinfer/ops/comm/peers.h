@@ -48,6 +48,9 @@ struct Peers {
 Peers peers_of(const TensorView& workspace, int64_t rank, int64_t size, const char* rank_name, const char* size_name);
 /// The name of the workspace's group, for recordings; empty: there is none.
 std::string group_of(const TensorView& workspace);
+/// What tells the calls with `workspace` apart, the same on all ranks, for recordings: the phase of its window. -1:
+/// nothing is recorded, or there is no window.
+int64_t number_of_call(const TensorView& workspace);
 
 /// `from` to `to` with the threads of the context.
 void copy_bytes(const void* from, std::byte* to, int64_t bytes);

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/comm/workspace.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "flashinfer/core/context.h"
-#include "flashinfer/core/hex.h"
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/random_name.h"
 #include "flashinfer/op/collective.h"
 #include "flashinfer/ops/comm/op.h"
 
@@ -74,13 +70,6 @@ int64_t agree(flashinfer::comm::Group& group, const Init& a) {
   return std::min(input, std::min(most * kSlotBytes, kMostSlotBytes));
 }
 
-/// Connects recorded calls of the ranks: a name may stand for one group after another.
-std::string random_id() {
-  uint64_t bits = 0;
-  FI_CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits, RuntimeError,
-           "cannot draw a random id: ", std::strerror(errno));
-  return hex(bits);
-}
 void launch_init(const Init& a) {
   op::on_abandoned(all_reduce_state, [](const op::Object& o, const std::string& reason) {
     const auto& s = o.as<AllReduceState>();
@@ -97,7 +86,8 @@ void launch_init(const Init& a) {
   else
     memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot,
                                    a.backend == "auto" ? "" : a.backend);
-  const std::string id = group->exchange("AllReduceFusionWorkspace", a.rank == 0 ? random_id() : "")[0];
+  // Connects recorded calls of the ranks: a name may stand for one group after another.
+  const std::string id = group->exchange("AllReduceFusionWorkspace", a.rank == 0 ? random_name() : "")[0];
   a.self->set(
       AllReduceState{a.backend, a.world_size, a.rank, a.max_token_num, a.hidden_dim, a.dtype, memory, a.group, id});
   a.self->planned = true;

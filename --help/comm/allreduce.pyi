@@ -1,0 +1,17 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer._comm import MNNVLAllReduceFusionWorkspace as MNNVLAllReduceFusionWorkspace
+from flashinfer._comm import TRTLLMAllReduceFusionWorkspace as TRTLLMAllReduceFusionWorkspace
+from flashinfer.comm import allreduce_fusion as allreduce_fusion
+from flashinfer._comm import create_allreduce_fusion_workspace as create_allreduce_fusion_workspace

@@ -1,0 +1,18 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer._comm_backends import CommBackend as CommBackend
+from flashinfer._comm_memory import MnnvlConfig as MnnvlConfig
+from flashinfer._comm_memory import MnnvlMemory as MnnvlMemory
+from flashinfer._comm_backends import MpiComm as MpiComm
+from flashinfer._comm_backends import TorchDistBackend as TorchDistBackend

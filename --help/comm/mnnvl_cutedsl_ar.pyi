@@ -1,0 +1,17 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+
+class MNNVLCuteDSLAllReduceFusionWorkspace:
+    """flashinfer.comm.mnnvl_cutedsl_ar.MNNVLCuteDSLAllReduceFusionWorkspace is not available: it is memory for kernels of one GPU generation; every AllReduceFusionWorkspace takes its patterns, 12 too."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...

@@ -1,0 +1,16 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from typing import Tuple as GatedActMxfp8Outputs
+from flashinfer import silu_and_mul_mxfp8_quantize as silu_and_mul_mxfp8_quantize
+from flashinfer import silu_and_mul_mxfp8_quantize_backward as silu_and_mul_mxfp8_quantize_backward

@@ -1,0 +1,29 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+
+def kimi_k3_latent_moe_front(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_latent_moe.kimi_k3_latent_moe_front is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...
+
+def kimi_k3_latent_moe_tail(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_latent_moe.kimi_k3_latent_moe_tail is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...
+
+def prepare_kimi_k3_latent_moe_front(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_latent_moe.prepare_kimi_k3_latent_moe_front is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...
+
+def prepare_kimi_k3_latent_moe_tail(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_latent_moe.prepare_kimi_k3_latent_moe_tail is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...

@@ -1,0 +1,21 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+
+def kimi_k3_vision_tower(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_vision.kimi_k3_vision_tower is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...
+
+def prepare_kimi_k3_vision_tower(*args: Any, **kwargs: Any) -> NoReturn:
+    """flashinfer.kimi_k3_vision.prepare_kimi_k3_vision_tower is not available: this is for one model or one GPU generation; the ops take any sizes."""
+    ...

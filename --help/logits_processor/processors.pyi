@@ -1,0 +1,20 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer.logits_processor import LogitsProcessor as LogitsProcessor
+from flashinfer.logits_processor import MinP as MinP
+from flashinfer.logits_processor import Sample as Sample
+from flashinfer.logits_processor import Softmax as Softmax
+from flashinfer.logits_processor import Temperature as Temperature
+from flashinfer.logits_processor import TopK as TopK
+from flashinfer.logits_processor import TopP as TopP

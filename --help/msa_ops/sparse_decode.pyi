@@ -1,0 +1,15 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer.msa_ops import msa_sparse_decode_attention as msa_sparse_decode_attention
+from flashinfer._msa import prepare_msa_nvfp4_sparse_decode as prepare_msa_nvfp4_sparse_decode

@@ -1,0 +1,16 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer._profiler import EventType as EventType
+from flashinfer._profiler import decode_tag as decode_tag
+from flashinfer._profiler import export_to_perfetto_trace as export_to_perfetto_trace

@@ -1,0 +1,15 @@
+# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+
+from flashinfer import prepare_low_latency_gemm_weights as prepare_low_latency_gemm_weights
+from flashinfer._one_gpu import trtllm_low_latency_gemm as trtllm_low_latency_gemm
