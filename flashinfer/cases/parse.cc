@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/cases/parse.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -181,9 +182,12 @@ class Builder {
     const op::Value self = op::to_value(out_.object.get());
     if (op_.fields.data() != init->fields.data()) {
       call(*init, "init.", self);
-      if (plan && plan != &op_) call(*plan, "plan.", self);
+      if (plan && plan != &op_ && has_any("plan.")) call(*plan, "plan.", self);  // a run may need no plan
     }
     out_.block.set("self", self);
+  }
+  bool has_any(std::string_view prefix) const {
+    return std::ranges::any_of(entries_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
   }
   void call(const op::Op& op, std::string_view prefix, const op::Value& self) {
     op::Block block(op);

@@ -122,7 +122,7 @@ TEST(AttentionErrors, BoundsCapsAndWorkspaces) {
        "alibi_slopes is float32[3], but must be float32[4] (num_qo_heads)");
   const Tensor bytes = Tensor::empty({64}, DType::kU8);
   const TensorView odd = bytes.view().slice(0, 8, 64);
-  const char* message = "the workspace must be aligned to 16 bytes";
+  const char* message = "float_workspace_buffer must be 16-byte aligned";
   expect_error(kValue, message, [&] { BatchPrefillWithPagedKVCacheWrapper x(odd); });
   expect_error(kValue, message, [&] { BatchDecodeWithPagedKVCacheWrapper x(odd); });
   expect_error(kValue, message, [&] { BatchPrefillWithRaggedKVCacheWrapper x(odd); });

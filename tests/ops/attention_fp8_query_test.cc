@@ -117,9 +117,9 @@ TEST(AttentionFp8Query, EightBitOutputsAreRejected) {
   const Tensor out = Tensor::empty({b.q.size(0), b.s.hq, b.s.dim}, kE4);
   r.out = out;
   expect_error(kValue, "out.dtype is float8_e4m3fn", [&] { w.run(r); });
-  const Tensor tables = Tensor::zeros({1, 1}, DType::kI32), lengths = ints({16}), q = Tensor::zeros({1, 4, 64}, kE4),
-               kv = Tensor::zeros({1, 2, 2, 16, 64}, kE4);
-  expect_error(kValue, "out_dtype is None, which means query's, float8_e4m3fn", [&] {
+  const Tensor tables = Tensor::zeros({1, 1}, DType::kI32), lengths = ints({16}),
+               q = Tensor::zeros({1, 4, 64}, DType::kF8E5M2), kv = Tensor::zeros({1, 2, 2, 16, 64}, kE4);
+  expect_error(kValue, "out_dtype is None, which means query's, float8_e5m2", [&] {
     trtllm_batch_decode_with_kv_cache({.query = q,
                                        .kv_cache = kv,
                                        .workspace_buffer = b.workspace,

@@ -74,7 +74,7 @@ TEST(MlaPlan, BadPlansAreRejected) {
                     [](auto& p, Request&) { p.output_scale = "per-tensor"; });
   expect_plan_error(kNot, "use_profiler=True is not supported", [](auto& p, Request&) { p.use_profiler = true; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
-  expect_error(kNot, "backend='cutlass'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "cutlass"); });
+  expect_error(kNot, "backend='cutile'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "cutile"); });
   expect_error(kValue, "backend is 'fa9'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "fa9"); });
 }
 
@@ -177,7 +177,8 @@ TEST(MlaPlan, ArgumentsThatDifferFromThePlanAreRejected) {
   expect_run_error(differs + "sinks was given", as_it_is, [&](auto& a, Request&) { a.sinks = t; });
   expect_run_error(differs + "sinks is missing", [](auto& p) { p.use_sinks = true; }, [](auto&, Request&) {});
   expect_run_error(differs + "ckv_scale was given", as_it_is, [](auto& a, Request&) { a.ckv_scale = 2.0; });
-  expect_run_error(differs + "o_scale was given", as_it_is, [](auto& a, Request&) { a.o_scale = 2.0; });
+  expect_run_error("o_scale is only supported with the cutlass back end, but backend is 'auto'", as_it_is,
+                   [](auto& a, Request&) { a.o_scale = 2.0; });
   expect_run_error(differs + "skip_softmax_threshold_scale_factor", as_it_is,
                    [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 2.0; });
   expect_run_error(differs + "return_lse=False", [](auto& p) { p.lse_mode = "base2"; }, [](auto&, Request&) {});

@@ -215,7 +215,9 @@ def test_cudnn_offsets_in_elements():
     (ValueError, "batch_size is 3, but cum_seq_lens_kv describes 2 requests", dict(batch_size=3)),
     (ValueError, "max_kv_len is 12, but request 0 has 13 tokens of keys", dict(max_kv_len=12)),
     (ValueError, "attention_sinks|sinks is", dict(attention_sinks=torch.zeros(5))),
-    (NotImplementedError, "sage_attn_sfs is not supported", dict(sage_attn_sfs=(torch.zeros(1), None, None, None))),
+    (ValueError, r"sage_attn_sfs\[0\] belongs to 8-bit codes, but query.dtype is bfloat16", dict(sage_attn_sfs=(torch.zeros(1), None, None, None))),
+    (TypeError, r"sage_attn_sfs\[1\] must be a tensor or None, but is int", dict(sage_attn_sfs=(None, 3, None, None))),
+    (ValueError, "query.dtype is int8, but key.dtype is bfloat16: both must be int8, or none", dict(query=torch.zeros(7, 4, 192, dtype=torch.int8))),
     (NotImplementedError, "uses_spcompress=True is not supported", dict(uses_spcompress=True))])
 def test_errors_of_ragged_deepseek(error, message, change):
     with pytest.raises(error, match=message):
@@ -268,6 +270,163 @@ def test_xqa_results_of_8_bits(pages):
     assert saturated.float().abs().max() == 448 and not saturated.float().isnan().any()
     with pytest.raises(ValueError, match="output"):
         results(torch.float8_e5m2)
+
+
+@pytest.mark.parametrize("by_request", [False, True], ids=["flat", "by_request"])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn], ids=str)
+def test_attention_on_what_sage_quantisation_makes(dtype, by_request):
+    torch.manual_seed(7)
+    q, k, v, qo, kv = ragged()
+    q, k, v = (x[..., :64].contiguous() for x in (q, k, v))
+    cum = dict(cum_seq_lens_q=qo, cum_seq_lens_kv=kv) if by_request else {}
+    q8, k8, v8, *scales = flashinfer.trtllm_sage_attention_quantize(q, k, v, q_block_size=4, k_block_size=4, qk_quant_dtype=dtype, **cum)
+    sage = dict(query=q8, key=k8, value=v8, bmm1_scale=0.125, num_elts_per_sage_attn_blk=(4, 4, 0, 1))
+    out, lse = deepseek(**sage, sage_attn_sfs=(scales[0], scales[1], None, scales[2]))
+    assert out.dtype == torch.bfloat16
+
+    def places(ends, block):
+        if not by_request:
+            return torch.arange(int(ends[-1])) // block
+        return torch.cat([int(ends[b]) // block + b + torch.arange(int(ends[b + 1] - ends[b])) // block for b in range(2)])
+
+    exact = [x.double() * s.double().T[places(ends, 4)][..., None] for x, s, ends in ((q8, scales[0], qo), (k8, scales[1], kv))]
+    for b in range(2):
+        rows, keys = slice(int(qo[b]), int(qo[b + 1])), slice(int(kv[b]), int(kv[b + 1]))
+        want, want_lse = attention(exact[0][rows], exact[1][keys], v8.double()[keys] * scales[2].double(), 0.125, causal(rows.stop - rows.start, keys.stop - keys.start))
+        torch.testing.assert_close(out[rows].double(), want, rtol=1e-2, atol=1e-3)
+        torch.testing.assert_close(lse[rows].double(), want_lse, rtol=1e-4, atol=1e-4)
+    for error, message, change in (
+            (ValueError, "num_elts_per_sage_attn_blk.0. is 0", dict(num_elts_per_sage_attn_blk=(0, 4, 0, 1))),
+            (ValueError, r"sage_attn_sfs\[1\] is float32\[4, 2\] .*but must be float32\[4, 5", dict(sage_attn_sfs=(scales[0], scales[1][:, :2], None, scales[2]))),
+            (ValueError, r"sage_attn_sfs\[3\] is", dict(num_elts_per_sage_attn_blk=(4, 4, 0, 2))),
+            (NotImplementedError, r"sage_attn_sfs\[2\] is not supported", dict(sage_attn_sfs=(scales[0], scales[1], scales[2], None)))):
+        with pytest.raises(error, match=message):
+            deepseek(**{**sage, "sage_attn_sfs": (scales[0], scales[1], None, scales[2]), **change})
+    if dtype == torch.int8:
+        with pytest.raises(ValueError, match="sage_attn_sfs is missing scales of query and key, which are int8"):
+            deepseek(**sage)
+
+
+def test_values_of_8_bits_beside_16_bit_keys():
+    _, _, v, _, _ = ragged()
+    v8 = v.to(torch.float8_e4m3fn)
+    assert all(map(torch.equal, deepseek(value=v8), deepseek(value=v8.bfloat16())))
+
+
+# ---- page tables of three dimensions, results of 8 bits ----
+def sparse(x, query, **more):
+    tables = torch.tensor([[[4, 1, 0], [2, 5, 3]], [[0, 3, 4], [5, 2, 2]]], dtype=torch.int32)
+    arguments = dict(query=query, kv_cache=(x["k"], x["v"]), workspace_buffer=WS, block_tables=tables, seq_lens=torch.tensor([[40, 9], [17, 30]], dtype=torch.int32),
+                     max_seq_len=48, bmm1_scale=0.125, kv_layout="NHD", enable_block_sparse_attention=True)
+    return decode.trtllm_batch_decode_with_kv_cache(**{**arguments, **more}), tables
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_block_sparse_decode(pages, rows):
+    q = torch.randn(2 * rows, 6, 64).bfloat16()
+    sinks = torch.tensor([0.5, -1, 0, 2, 1, -2])
+    (out, lse), tables = sparse(pages, q, q_len_per_req=rows, return_lse=True, sinks=sinks)
+    for h in range(2):  # each KV head is a batch of its own
+        heads = slice(3 * h, 3 * h + 3)
+        one = [t[:, :, h:h + 1].contiguous() for t in (pages["k"], pages["v"])]
+        want, want_lse = decode.trtllm_batch_decode_with_kv_cache(q[:, heads].contiguous(), tuple(one), WS, tables[h], torch.tensor([[40, 9], [17, 30]])[h].int(), 48,
+                                                                  0.125, kv_layout="NHD", q_len_per_req=rows, return_lse=True, sinks=sinks[heads].contiguous())
+        assert torch.equal(out[:, heads], want) and torch.equal(lse[:, heads], want_lse)
+
+
+@pytest.mark.parametrize("message, change", [
+    ("only supported by the trtllm-gen", dict(backend="xqa")), ("no sliding window", dict(window_left=4)), ("skip_softmax", dict(skip_softmax_threshold_scale_factor=0.1)),
+    ("shared paged-KV", dict(uses_shared_paged_kv_idx=False)), ("block_tables must be 3D", dict(block_tables=torch.zeros(2, 3, dtype=torch.int32))),
+    ("block_tables.shape.0. is 1, but num_kv_heads is 2", dict(block_tables=torch.zeros(1, 2, 3, dtype=torch.int32))),
+    ("needs seq_lens of shape", dict(seq_lens=torch.tensor([40, 9]))), (r"seq_lens\[1\]\[0\] is 49", dict(seq_lens=torch.tensor([[40, 9], [49, 3]]))),
+    ("max_seq_len is 39, but request 0 has 40", dict(max_seq_len=39)), ("has page 6, but kv_cache has 6", dict(block_tables=torch.full((2, 2, 3), 6, dtype=torch.int32)))])
+def test_errors_of_block_sparse_decode(pages, message, change):
+    with pytest.raises(ValueError, match=message):
+        sparse(pages, torch.randn(2, 6, 64).bfloat16(), **change)
+
+
+def test_page_tables_of_keys_and_values(pages):
+    q = torch.randn(2, 4, 64).bfloat16()
+    mixed = torch.stack((pages["k"], pages["v"]), 1).flatten(0, 1)  # page p of K, then of V
+    call = dict(query=q, workspace_buffer=WS, seq_lens=pages["lens"], max_seq_len=48, bmm1_scale=0.125, kv_layout="NHD")
+    want = decode.trtllm_batch_decode_with_kv_cache(**call, kv_cache=(pages["k"], pages["v"]), block_tables=pages["tables"])
+    both = torch.stack((2 * pages["tables"], 2 * pages["tables"] + 1), 1)
+    separate = dict(call, kv_cache=(mixed, mixed), uses_shared_paged_kv_idx=False)
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both), want)
+    both[1, 1, 1] = 99  # behind the last page
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both), want)
+    both[0, 1, 1] = 0
+    with pytest.raises(NotImplementedError, match=r"block_tables\[0\]\[:, 1\] is not supported: V lies -2 pages behind K there, and 1 elsewhere"):
+        decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)
+    both[0, 1, 1] = 12
+    with pytest.raises(ValueError, match=r"block_tables\[0\]\[1\]\[1\] is 12, but the cache has 12 pages"):
+        decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)
+
+
+def test_latent_pages_given_twice(latent):
+    twice = torch.stack((latent["tables"], latent["tables"]), 1)
+    assert torch.equal(trtllm_mla(latent, block_tables=twice, uses_shared_paged_kv_idx=False), trtllm_mla(latent))
+    twice[:, 0], twice[:, 1] = 0, 1
+    with pytest.raises(ValueError, match="block_tables has the values 1 pages behind the keys, but both are on the same pages"):
+        trtllm_mla(latent, block_tables=twice, uses_shared_paged_kv_idx=False)
+
+
+def test_decode_results_of_8_bits(pages):
+    q = torch.randn(2, 4, 64).bfloat16()
+    call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48, 0.125, 3.0)
+    for function, layout in ((decode.trtllm_batch_decode_with_kv_cache, dict(kv_layout="NHD")), (decode.xqa_batch_decode_with_kv_cache, {})):
+        wide, narrow = torch.empty(2, 4, 64), torch.empty(2, 4, 64, dtype=torch.float8_e4m3fn)
+        function(*call, out=wide, **layout)
+        assert function(*call, out=narrow, o_scale=0.5, **layout) is narrow
+        assert torch.equal(narrow.float(), wide.clamp(-448, 448).to(torch.float8_e4m3fn).float())
+        with pytest.raises(NotImplementedError, match="o_scale is not supported: it belongs to an 8-bit output"):
+            function(*call, out=wide, o_scale=0.5, **layout)
+        with pytest.raises(ValueError, match="o_scale is -1"):
+            function(*call, out=narrow, o_scale=-1.0, **layout)
+
+
+# ---- latent attention with backend="cutlass", which has no plan ----
+@pytest.fixture
+def cutlass():
+    torch.manual_seed(9)
+    x = dict(q_nope=torch.randn(2, 4, 512).bfloat16(), q_pe=torch.randn(2, 4, 64).bfloat16(), ckv_cache=torch.randn(6, 16, 512).bfloat16(),
+             kpe_cache=torch.randn(6, 16, 64).bfloat16(), kv_len=torch.tensor([40, 9], dtype=torch.int32),
+             page_table=torch.tensor([[4, 1, 0], [2, 5, 3]], dtype=torch.int32))
+    return flashinfer.mla.BatchMLAPagedAttentionWrapper(WS, backend="cutlass"), x
+
+
+def test_cutlass_mla_needs_no_plan(cutlass):
+    wrapper, x = cutlass
+    out, lse = wrapper.run(**x, return_lse=True)
+    planned = flashinfer.mla.BatchMLAPagedAttentionWrapper(WS)
+    planned.plan(torch.tensor([0, 1, 2]), torch.tensor([0, 3, 4]), torch.tensor([4, 1, 0, 2]), x["kv_len"], 4, 512, 64, 16, False, SCALE, torch.bfloat16, torch.bfloat16)
+    tensors = {n: x[n] for n in ("q_nope", "q_pe", "ckv_cache", "kpe_cache")}
+    assert all(map(torch.equal, planned.run(**tensors, return_lse=True), (out, lse)))
+    narrow, wide = torch.empty(2, 4, 512, dtype=torch.float8_e4m3fn), torch.empty(2, 4, 512)
+    assert wrapper.run(**x, out=narrow, o_scale=0.01) is narrow
+    wrapper.run(**x, out=wide)
+    torch.testing.assert_close(narrow.float() * 0.01, wide, rtol=0.07, atol=1e-4)
+
+
+@pytest.mark.parametrize("message, change", [
+    ("out tensor must be provided", dict(o_scale=0.1)), ("out must be an FP8 tensor", dict(o_scale=0.1, out=torch.empty(2, 4, 512).bfloat16())),
+    ("o_scale is missing", dict(out=torch.empty(2, 4, 512, dtype=torch.float8_e4m3fn))), ("kv_len is missing", dict(kv_len=None)),
+    *(("o_scale must be a finite positive value", dict(o_scale=s, out=torch.empty(2, 4, 512, dtype=torch.float8_e4m3fn))) for s in (0.0, -1.0, math.inf, math.nan)),
+    (r"page_table is int32\[2\], but must be \[2, pages\]", dict(page_table=torch.zeros(2, dtype=torch.int32))), ("has room for 0..32", dict(page_table=torch.zeros(2, 2, dtype=torch.int32))),
+    ("q_pe is", dict(q_pe=torch.randn(2, 4, 32).bfloat16()))])
+def test_errors_of_cutlass_mla(cutlass, message, change):
+    wrapper, x = cutlass
+    with pytest.raises(ValueError, match=message):
+        wrapper.run(**{**x, **change})
+
+
+def test_what_belongs_to_cutlass_mla_alone(cutlass):
+    _, x = cutlass
+    other = flashinfer.mla.BatchMLAPagedAttentionWrapper(WS, backend="fa2")
+    with pytest.raises(ValueError, match="o_scale is only supported with the cutlass back end, but backend is 'fa2'"):
+        other.run(x["q_nope"], x["q_pe"], x["ckv_cache"], x["kpe_cache"], out=torch.empty(2, 4, 512, dtype=torch.float8_e4m3fn), o_scale=0.1)
+    with pytest.raises(RuntimeError, match="plan.. has not been called"):
+        other.run(**x)
 
 
 @pytest.mark.parametrize("dtype, most", [(torch.int8, 127), (torch.float8_e4m3fn, 448)])

@@ -24,6 +24,7 @@ constexpr op::Case kXqaDecode[] = {
     {"fp8_cache", FI_TABLE "query=bf16:4x4x64 kv_cache=e4m3:12x2x16x2x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=0.5"},
     {"nvfp4_cache", FI_TABLE "query=bf16:4x4x64:normal(0,0.25) kv_cache=(u8:12x16x2x32:randint(0,256),u8:12x16x2x32:randint(0,256)) "
                     "kv_cache_sf=(e4m3:12x16x2x4,e4m3:12x16x2x4) max_seq_len=48 bmm1_scale=0.125"},
+    {"fp8_output", FI_TABLE "query=bf16:4x4x64 kv_cache=e4m3:12x2x16x2x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=4.0 o_scale=0.5 out=e4m3:4x4x64", "cpu", 0, 0.125, 0.02},
 };
 #define FI_XQA FI_WS "semaphores=u32:0 page_table=i32:3x3:range(0) seq_lens=u32:3x1:const(39) page_size=16 num_kv_heads=2 "
 constexpr op::Case kXqa[] = {
@@ -79,6 +80,14 @@ constexpr op::Case kRagged[] = {
                      "is_causal=False return_lse=True attention_sinks=f32:4"},
     {"fp8_mirrors", FI_ROWS "query=e4m3:54x4x64 key=e4m3:72x4x64 value=e4m3:72x4x64 bmm1_scale=0.05 bmm2_scale=0.5 window_left=-1 is_causal=True "
                     "return_lse=False q_seq_lens_cpu=i32:[20,3,1,30] kv_seq_lens_cpu=i32:[48,0,1,23] skip_all_rows_active_check=False"},
+    {"fp8_values", FI_ROWS "query=bf16:54x4x64 key=bf16:72x4x64 value=e4m3:72x4x64 bmm1_scale=0.125 bmm2_scale=0.5 window_left=-1 is_causal=False "
+                   "return_lse=True"},
+    {"sage_int8", FI_ROWS "query=i8:54x4x64:randint(-127,128) key=i8:72x2x64:randint(-127,128)^pad8 value=e4m3:72x2x64 bmm1_scale=0.125 bmm2_scale=1.0 "
+                  "window_left=-1 is_causal=True return_lse=True sage_attn_sfs=(f32:4x54:uniform(0.001,0.02),f32:2x18:uniform(0.001,0.02),None,f32:2x64) "
+                  "num_elts_per_sage_attn_blk=(1,4,0,1)"},
+    {"sage_fp8_by_request", FI_ROWS "query=e4m3:54x4x64 key=e4m3:72x2x64 value=e4m3:72x2x64 bmm1_scale=0.125 bmm2_scale=1.0 window_left=-1 is_causal=False "
+                            "return_lse=False sage_attn_sfs=(f32:4x17:uniform(0.1,0.5),f32:2x8:uniform(0.1,0.5),None,None) "
+                            "num_elts_per_sage_attn_blk=(4,16,0,0)"},
 };
 constexpr op::Case kVarlen[] = {
     {"causal", "q=bf16:54x4x192 k=bf16:72x2x192 v=bf16:72x2x128 qo_segment_offsets=i32:[0,20,23,24,54] kv_segment_offsets=i32:[0,48,48,49,72] "

@@ -71,12 +71,23 @@ constexpr op::Case kDenseDecode[] = {
     {"fp8_query", FI_TABLE "query=e4m3:4x4x64 kv_cache=e4m3:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=2.0 out_dtype=bfloat16 return_lse=True"},
     {"two_rows_each_i64", "workspace_buffer=u8:0 block_tables=i64:2x2:range(1) seq_lens=i64:[17,32] query=f16:4x4x64 kv_cache=f16:5x2x2x16x64 "
                           "max_seq_len=40 bmm1_scale=0.125 q_len_per_req=2"},
+    {"fp8_output", FI_TABLE "query=e4m3:4x4x64 kv_cache=e4m3:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=4.0 o_scale=0.5", "cpu", 0, 0.125, 0.02},
+    {"separate_pages", "workspace_buffer=u8:0 block_tables=i32:4x2x3:range(0) seq_lens=i32:[48,0,1,23] query=bf16:4x4x64 "
+                       "kv_cache=(bf16:24x2x16x64,bf16:24x2x16x64) max_seq_len=48 bmm1_scale=0.125 uses_shared_paged_kv_idx=False"},
+    {"block_sparse", "workspace_buffer=u8:0 block_tables=i32:2x4x3:randint(0,12) seq_lens=i32:2x4:randint(0,49) query=bf16:4x6x64 "
+                     "kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 sinks=f32:6 enable_block_sparse_attention=True return_lse=True"},
+    {"block_sparse_rows_nvfp4", "workspace_buffer=u8:0 block_tables=i64:2x3x3:randint(0,12) seq_lens=i32:2x3:randint(2,49) query=bf16:6x4x64:normal(0,0.25) "
+                                "kv_cache=(u8:12x2x16x32:randint(0,256),u8:12x2x16x32:randint(0,256)) kv_cache_sf=(e4m3:12x2x16x4,e4m3:12x2x16x4) "
+                                "max_seq_len=48 bmm1_scale=0.125 q_len_per_req=2 enable_block_sparse_attention=True"},
 };
 constexpr op::Case kDenseContext[] = {
     {"causal", FI_TABLE "query=bf16:54x4x64 kv_cache=bf16:12x2x2x16x64 max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=1.0 batch_size=4 "
                "cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] return_lse=True"},
     {"not_causal_window", FI_TABLE "query=bf16:54x4x64 kv_cache=(bf16:12x2x16x64,bf16:12x2x16x64) max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=0.5 "
                           "batch_size=4 cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] causal=False window_left=7 sinks=f32:4"},
+    {"fp8_output_separate_pages", "workspace_buffer=u8:0 block_tables=i32:2x2x3:range(0) seq_lens=i32:[48,23] query=bf16:9x4x64 "
+                                  "kv_cache=(bf16:12x2x16x64,bf16:12x2x16x64) max_q_len=6 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=4.0 batch_size=2 "
+                                  "cum_seq_lens_q=i32:[0,6,9] cum_seq_lens_kv=i32:[0,48,71] out_dtype=float8_e4m3fn uses_shared_paged_kv_idx=False", "cpu", 0, 0.125, 0.02},
 };
 #undef FI_WS
 #undef FI_BF16

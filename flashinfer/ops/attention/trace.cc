@@ -130,18 +130,20 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "trtllm_batch_decode_with_kv_cache",
      .op_type = "trtllm_paged",
      .axes = "num_tokens(n) num_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps num_pages kv_cache_dim= "
-             "batch_size(b) max_pages_per_seq(x)",
-     .inputs = "query kv_cache[num_pages kv_cache_dim num_kv_heads page_size head_dim] block_tables:int32 "
-               "seq_lens:int32 request_order[batch_size]:int32 max_seq_len bmm1_scale~:float32 bmm2_scale~:float32",
+             "batch_size max_pages_per_seq",
+     .inputs = "query kv_cache[num_pages kv_cache_dim num_kv_heads page_size head_dim] block_tables[batch_size "
+               "max_pages_per_seq]:int32 seq_lens[batch_size]:int32 request_order[batch_size]:int32 max_seq_len "
+               "bmm1_scale~:float32 bmm2_scale~:float32",
      .outputs = "output[num_tokens num_heads head_dim]@query",
      .prefix = "trtllm_batch_decode",
      .tags = "status:verified stage:decode backend:trtllm"},
     {.op = "trtllm_batch_context_with_kv_cache",
      .op_type = "trtllm_paged",
      .axes = "num_tokens(n) num_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps num_pages kv_cache_dim= "
-             "batch_size(b) max_pages_per_seq(x) batch_size_plus_1_q(b+1) batch_size_plus_1_kv",
-     .inputs = "query kv_cache[num_pages kv_cache_dim num_kv_heads page_size head_dim] block_tables:int32 "
-               "seq_lens:int32 max_q_len max_kv_len bmm1_scale~:float32 bmm2_scale~:float32 "
+             "batch_size max_pages_per_seq batch_size_plus_1_q(b+1) batch_size_plus_1_kv",
+     .inputs = "query kv_cache[num_pages kv_cache_dim num_kv_heads page_size head_dim] block_tables[batch_size "
+               "max_pages_per_seq]:int32 seq_lens[batch_size]:int32 max_q_len max_kv_len bmm1_scale~:float32 "
+               "bmm2_scale~:float32 "
                "batch_size_scalar<batch_size cum_seq_lens_q:int32 cum_seq_lens_kv[batch_size_plus_1_kv]:int32",
      .outputs = "output[num_tokens num_heads head_dim]@query",
      .prefix = "trtllm_batch_context",

@@ -43,6 +43,10 @@ constexpr op::Case kRun[] = {
                  "ckv_cache=bf16:7x16x83 kpe_cache=bf16:7x16x17 return_lse=True"},
     {"odd_dims_four_heads", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("4", "83", "17") "plan.causal=True q_nope=bf16:54x4x83 q_pe=bf16:54x4x17 "
                             "ckv_cache=bf16:7x16x83 kpe_cache=bf16:7x16x17 return_lse=True"},
+    {"cutlass", FI_WS "init.backend='cutlass' page_table=i32:3x3:range(0) kv_len=i32:[48,0,23] q_nope=bf16:3x16x512 q_pe=bf16:3x16x64 "
+                "ckv_cache=bf16:9x16x512 kpe_cache=bf16:9x16x64 return_lse=True"},
+    {"cutlass_fp8_output", FI_WS "init.backend='cutlass' page_table=i32:3x3:range(0) kv_len=i32:[48,1,23] q_nope=bf16:3x4x512 q_pe=bf16:3x4x64 "
+                           "ckv_cache=bf16:9x16x512 kpe_cache=bf16:9x16x64 out=e4m3:3x4x512 o_scale=0.05", "cpu", 0, 0.125, 0.05},
     {"packed", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_576("16") "plan.query_layout='packed' plan.kv_cache_layout='packed' plan.causal=False "
                "query=bf16:4x16x576 kv_cache=bf16:7x16x576 return_lse=True"},
     {"packed_one_head", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_576("1") "plan.causal=False query=bf16:4x1x576 kv_cache=bf16:7x16x576"},
@@ -142,6 +146,8 @@ constexpr op::Case kDense[] = {
     {"rows_natural_lse", FI_MLA("128", "32") FI_PAGES "query=f16:4x3x5x160 kv_cache=f16:12x16x160 bmm1_scale=f32:[0.08] bmm2_scale=f32:[2] sinks=f32:5 return_lse=True "
                          "return_lse_base='basee' lse=f32:4x3x5"},
     {"ragged_rows", FI_MLA("128", "32") FI_PAGES "query=bf16:9x8x160 kv_cache=bf16:12x16x160 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,4,4,5,9] max_q_len=4 return_lse=True"},
+    {"separate_pages", FI_MLA("128", "32") "block_tables=i32:4x2x3:const(5) seq_lens=i32:[48,0,1,23] max_seq_len=48 query=bf16:4x1x8x160 "
+                       "kv_cache=bf16:12x16x160 bmm1_scale=0.08 uses_shared_paged_kv_idx=False"},
     {"fp8_out_of_heads", FI_MLA("128", "64") FI_PAGES "query=e4m3:4x1x16x192 kv_cache=e4m3:12x16x192 bmm1_scale=0.05 bmm2_scale=0.5 out=bf16:4x16x128"},
     {"sparse", FI_MLA("128", "32") "block_tables=i32:2x3x20:randint(-20,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:2x3x16x160 "
                "kv_cache=bf16:12x1x16x160 bmm1_scale=0.08 return_lse=True"},

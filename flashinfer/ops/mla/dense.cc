@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "flashinfer/ops/attention/api/no_plan.h"
+#include "flashinfer/ops/attention/api/page_tables.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -99,6 +100,9 @@ Tensor requests_of(const T& a) {
   return attention::to_int32("cum_seq_lens_q", *a.cum_seq_lens_q, a.cum_seq_lens_q->size(0));
 }
 
+/// [B, pages].
+TensorView table_of(const T& a) { return a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0); }
+
 Plan plan_of_block(const T& a) {
   const bool sparse = a.sparse_mla_top_k > 0;
   const Tensor requests = requests_of(a);
@@ -115,7 +119,7 @@ Plan plan_of_block(const T& a) {
     m.kv_len_arr = t.kv_len.view();
   } else {
     FI_CHECK(a.seq_lens.has_value(), ValueError, "seq_lens is missing: it has the KV lengths");
-    m.cum_seq_lens_q = requests.view(), m.block_tables = a.block_tables, m.seq_lens = *a.seq_lens;
+    m.cum_seq_lens_q = requests.view(), m.block_tables = table_of(a), m.seq_lens = *a.seq_lens;
   }
   Plan p = plan_of_arguments(m);
   p.use_sinks = a.sinks.has_value();
@@ -140,6 +144,13 @@ Call call_of_block(const T& a, TensorView& lse) {
   if (a.sinks) c.sinks = &*a.sinks;
   return c;
 }
+/// Keys and values are parts of the same rows.
+void check_value_pages(const T& a) {
+  const attention::SeparateTables t = attention::separate_tables(
+      a.block_tables, *a.seq_lens, {.pages = pages_of(a).size(0), .page_size = pages_of(a).size(1)});
+  FI_CHECK(t.distance == 0, ValueError, "block_tables has the values ", t.distance,
+           " pages behind the keys, but both are on the same pages");
+}
 void check_shapes(const T& a) {
   const int64_t width = a.kv_lora_rank + a.qk_rope_head_dim;
   FI_CHECK(a.query.rank() == (is_fixed(a) ? 4 : 3), ValueError, "query is ", to_string(a.query), ", but must be ",
@@ -155,15 +166,19 @@ void check_shapes(const T& a) {
            to_string(*a.sinks), ", but must be [", a.query.size(-2), "] (query heads)");
   FI_CHECK(a.sparse_mla_top_k >= 0, ValueError, "sparse_mla_top_k is ", a.sparse_mla_top_k,
            ", but must be at least 0 (dense)");
-  FI_CHECK(a.sparse_mla_top_k > 0 || a.block_tables.rank() == 2, ValueError, "block_tables is ",
-           to_string(a.block_tables), ", but must be [requests, pages]");
+  FI_CHECK(a.sparse_mla_top_k == 0 || a.uses_shared_paged_kv_idx, ValueError,
+           "uses_shared_paged_kv_idx is False, but block_tables has tokens (sparse_mla_top_k is ", a.sparse_mla_top_k,
+           ")");
+  FI_CHECK(a.sparse_mla_top_k > 0 || a.block_tables.rank() == 2 + !a.uses_shared_paged_kv_idx, ValueError,
+           "block_tables is ", to_string(a.block_tables), ", but must be ",
+           a.uses_shared_paged_kv_idx ? "[requests, pages]" : "[requests, 2, pages] (uses_shared_paged_kv_idx=False)");
+  if (!a.uses_shared_paged_kv_idx && a.seq_lens) check_value_pages(a);
   FI_CHECK(a.sparse_mla_top_k > 0 || !a.sparse_mla_top_k_lens, ValueError,
            "sparse_mla_top_k_lens belongs to sparse_mla_top_k, which is 0");
 }
 void validate(const T& a) {
   const char* one_device = "the context of a request lies on one device";
   throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
-  throw_if_given("uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("enable_dcp=True", a.enable_dcp, one_device);
   throw_if_given("cp_world", a.cp_world != 1, one_device);

@@ -23,9 +23,11 @@ struct TrtllmBatchDecodeMla {
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};  // the library allocates what it needs itself
   int64_t qk_nope_head_dim = 0;                           // of the un-absorbed heads: without effect
   int64_t kv_lora_rank = 0, qk_rope_head_dim = 0;         // ckv, kpe
-  TensorView block_tables;                                // [B, pages], or [B, n, top_k] or [rows, top_k] tokens
-  std::optional<TensorView> seq_lens{};                   // [B] tokens in the cache; needed without sparse_mla_top_k
-  int64_t max_seq_len = INT64_MAX;                        // at least every seq_lens
+  // [B, pages], or with uses_shared_paged_kv_idx=False [B, 2, pages] with the same pages twice; [B, n, top_k] or
+  // [rows, top_k] tokens.
+  TensorView block_tables;
+  std::optional<TensorView> seq_lens{};  // [B] tokens in the cache; needed without sparse_mla_top_k
+  int64_t max_seq_len = INT64_MAX;       // at least every seq_lens
   int64_t sparse_mla_top_k = 0;
   std::optional<TensorView> out{};  // [..., H, ckv] as query; its dtype, bf16 for 8-bit queries
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
@@ -33,9 +35,9 @@ struct TrtllmBatchDecodeMla {
   std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
-  bool is_var_seq = true;                // without effect
-  bool uses_shared_paged_kv_idx = true;  // false is unsupported
-  std::optional<TensorView> lse{};       // [rows, H] or [B, n, H] f32
+  bool is_var_seq = true;  // without effect
+  bool uses_shared_paged_kv_idx = true;
+  std::optional<TensorView> lse{};  // [rows, H] or [B, n, H] f32
   bool return_lse = false;
   std::string cute_dsl_impl = "auto", kv_scale_format = "auto";  // of GPU kernels: without effect
   std::optional<TensorView> cum_seq_lens_q{};                    // [B+1]

@@ -14,11 +14,13 @@ Plan initial_plan(const BatchMlaInit& a) {
                                               {"kv_len_arr", a.kv_len_arr, &GraphBuffers::last_page_len}};
   attention::set_graph(graph, a.use_cuda_graph, buffers);
   Plan p;
+  p.backend = a.backend;
   p.use_cuda_graph = a.use_cuda_graph, p.fixed_batch_size = graph.fixed_batch_size, p.buffers = graph.buffers;
   return p;
 }
 
 void fill_graph_buffers(Plan& p, const Plan& before) {
+  p.backend = before.backend;
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size, p.buffers = before.buffers;
   if (!p.use_cuda_graph) return;
   FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, "the batch has ", p.batch_size,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchMLAPagedAttentionWrapper, and the list of the family's ops.
 #include <cmath>
+#include <memory>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -21,15 +23,20 @@ constexpr const char* kLayouts = "split|packed";
 void throw_if_given(std::string_view argument, bool given, std::string_view why) {
   if (given) throw NotImplementedError(str(argument, " is not supported: ", why));
 }
-const Plan& plan_of(const BatchMlaRun& a) {
+/// The receiver's plan, or one of this call.
+using PlanRef = std::shared_ptr<const Plan>;
+PlanRef plan_of(const BatchMlaRun& a) {
   const Plan& p = a.self->as<Plan>();
+  FI_CHECK(!a.o_scale || p.backend == "cutlass", ValueError,
+           "o_scale is only supported with the cutlass back end, but backend is ", op::python_repr(p.backend));
+  if (takes_page_table(p, a)) return std::make_shared<const Plan>(plan_of_run(a));
   if (!p.qo_indptr.defined()) throw RuntimeError(str("plan() has not been called"));
-  return p;
+  return {PlanRef(), &p};
 }
 
 void validate_init(const BatchMlaInit& a) {
   throw_if_given(str("backend=", op::python_repr(a.backend)),
-                 a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
+                 a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3" && a.backend != "cutlass",
                  "this library has one implementation a device, backend='auto'");
 }
 void launch_init(const BatchMlaInit& a) { a.self->set(initial_plan(a)); }
@@ -141,12 +148,17 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
 }
 
 void validate_run(const BatchMlaRun& a) {
-  const Plan& p = plan_of(a);
+  const PlanRef plan = plan_of(a);
+  const Plan& p = *plan;
   throw_if_given("profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
-  throw_if_given("kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
-  throw_if_given("page_table", a.page_table.has_value(),
-                 "it belongs to backend='cutlass': plan() takes the page table");
-  if (a.o_scale) differs("o_scale was given, but plan() was given output_scale 'none'");
+  if (takes_page_table(a.self->as<Plan>(), a)) {
+    check_output_scale(a);
+  } else {
+    throw_if_given("kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
+    throw_if_given("page_table", a.page_table.has_value(),
+                   "it belongs to backend='cutlass': plan() takes the page table");
+    if (a.o_scale) differs("o_scale was given, but plan() was given output_scale 'none'");
+  }
   if (a.skip_softmax_threshold_scale_factor)
     differs("skip_softmax_threshold_scale_factor was given, but plan() was given skip_softmax=False");
   if (a.sinks.has_value() != p.use_sinks)
@@ -171,8 +183,7 @@ double number(const std::optional<op::ScalarOrTensor>& s) {
   return s->tensor() ? *s->tensor()->data_as<float>() : s->number();
 }
 
-Call call_of(const BatchMlaRun& a) {
-  const Plan& p = plan_of(a);
+Call call_of(const BatchMlaRun& a, const Plan& p) {
   const Parts q = query_of(a, p), kv = cache_of(a, p);
   Call c;
   c.q_nope = q.first, c.q_pe = q.second, c.ckv = kv.first, c.kpe = kv.second;
@@ -182,22 +193,27 @@ Call call_of(const BatchMlaRun& a) {
   c.scale = p.sm_scale;
   if (a.bmm1_scale) c.scale = number(a.bmm1_scale), c.v_scale = number(a.bmm2_scale);
   if (a.ckv_scale) c.scale *= *a.ckv_scale, c.v_scale = *a.ckv_scale;
+  if (a.o_scale) c.v_scale /= *a.o_scale;
   if (a.kpe_scale) c.kpe_ratio = *a.kpe_scale / a.ckv_scale.value_or(1.0);
   if (a.ckv_scale_arr) c.ckv_scales = &*a.ckv_scale_arr;
   if (a.sinks) c.sinks = &*a.sinks;
   return c;
 }
 op::Shape out_shape(const BatchMlaRun& a) {
-  const Plan& p = plan_of(a);
-  return {3, {p.nnz_qo, p.num_heads, p.head_dim_ckv}};
+  const PlanRef p = plan_of(a);
+  return {3, {p->nnz_qo, p->num_heads, p->head_dim_ckv}};
 }
 op::Shape lse_shape(const BatchMlaRun& a) {
-  const Plan& p = plan_of(a);
-  return {2, {p.nnz_qo, p.num_heads}};
+  const PlanRef p = plan_of(a);
+  return {2, {p->nnz_qo, p->num_heads}};
 }
-DType out_dtype(const BatchMlaRun& a) { return plan_of(a).output_dtype; }
+DType out_dtype(const BatchMlaRun& a) {
+  const PlanRef p = plan_of(a);
+  return takes_page_table(a.self->as<Plan>(), a) && a.out ? a.out->dtype() : p->output_dtype;
+}
 op::Cost cost(const BatchMlaRun& a) {
-  const Plan& p = plan_of(a);
+  const PlanRef plan = plan_of(a);
+  const Plan& p = *plan;
   op::Cost c;
   const double key = static_cast<double>(p.head_dim_ckv + p.head_dim_kpe);
   for (int64_t b = 0; b < p.batch_size; ++b) {
@@ -214,8 +230,20 @@ op::Cost cost(const BatchMlaRun& a) {
   return c;
 }
 
-op::Prepared prepare_run(const BatchMlaRun& a) { return prepare(plan_of(a), call_of(a)); }
-void reference(const BatchMlaRun& a) { run_reference(plan_of(a), call_of(a)); }
+struct Run {
+  static op::Prepared cpu(const BatchMlaRun& a) {
+    const PlanRef p = plan_of(a);
+    if (p.get() == &a.self->as<Plan>()) return prepare(*p, call_of(a, *p));
+    attention::Launches launches;
+    launches.add([&] { return prepare(*p, call_of(a, *p)); });
+    launches.keep(p);
+    return std::move(launches).prepared();
+  }
+  static void reference(const BatchMlaRun& a) {
+    const PlanRef p = plan_of(a);
+    run_reference(*p, call_of(a, *p));
+  }
+};
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchMlaInit::self>(),
@@ -268,7 +296,7 @@ constexpr op::Field run_fields[] = {
     op::in<&BatchMlaRun::q_pe>("q_pe", nullptr, ops::kQueryTypes),
     op::paged<&BatchMlaRun::ckv_cache>("ckv_cache", nullptr, op::floats | op::fp8),
     op::paged<&BatchMlaRun::kpe_cache>("kpe_cache", nullptr, op::floats | op::fp8),
-    op::out<&BatchMlaRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
+    op::out<&BatchMlaRun::out>("out", nullptr, op::floats | DType::kF8E4M3, op::shape<out_shape>, op::dtype<out_dtype>),
     op::out<&BatchMlaRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BatchMlaRun::return_lse>),
     op::attr<&BatchMlaRun::return_lse>("return_lse"),
     op::in<&BatchMlaRun::profiler_buffer>("profiler_buffer", nullptr),
@@ -288,7 +316,7 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::cpu<prepare_run>(), op::reference<reference>()};
+constexpr auto& run_candidates = attention::NarrowOutput<BatchMlaRun, Run, &BatchMlaRun::out>::candidates;
 
 constinit const op::Op init_op = op::define<BatchMlaInit, validate_init>(
     kInit, kModule, "Latent attention over a paged cache: all query heads share one KV head.", init_fields,

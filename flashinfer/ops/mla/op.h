@@ -28,7 +28,9 @@ struct BatchMlaInit {
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of kv_len_arr.
   std::optional<TensorView> qo_indptr{}, kv_indptr{}, kv_indices{}, kv_len_arr{};
-  std::string backend = "auto";  // or fa2, fa3; the others belong to GPUs
+  // Or fa2, fa3; the others belong to GPUs, but for "cutlass": then run() needs no plan() and takes kv_len and
+  // page_table.
+  std::string backend = "auto";
 };
 
 /// The page table either as CSR (qo_indptr, kv_indptr, kv_indices, kv_len_arr) or dense (cum_seq_lens_q, block_tables,
@@ -64,12 +66,15 @@ struct BatchMlaRun {
   op::Object* self = nullptr;
   std::optional<TensorView> q_nope{}, q_pe{};          // [n, H, head_dim_ckv], [n, H, head_dim_kpe]
   std::optional<TensorView> ckv_cache{}, kpe_cache{};  // [P, ps, head_dim_ckv], [P, ps, head_dim_kpe]
-  std::optional<TensorView> out{};                     // [n, H, head_dim_ckv], the plan's output_dtype
-  std::optional<TensorView> lse{};                     // [n, H] f32
+  std::optional<TensorView> out{};  // [n, H, head_dim_ckv], the plan's output_dtype; e4m3 with o_scale
+  std::optional<TensorView> lse{};  // [n, H] f32
   bool return_lse = false;
-  std::optional<TensorView> profiler_buffer{}, kv_len{}, page_table{};  // of GPU back ends
+  std::optional<TensorView> profiler_buffer{};  // of GPU back ends
+  // With backend="cutlass" [n] and [n, pages]: one query row a request, of 512 + 64 elements, sm_scale 1 / sqrt(128 +
+  // 64).
+  std::optional<TensorView> kv_len{}, page_table{};
   bool return_lse_base_on_e = false;
-  std::optional<double> o_scale{};        // of 8-bit outputs: unsupported
+  std::optional<double> o_scale{};        // with backend="cutlass": value of one unit of an e4m3 out, saturating
   std::optional<op::PagedKv> query{};     // instead of q_nope and q_pe: one [n, H, ckv + kpe], or the pair
   std::optional<op::PagedKv> kv_cache{};  // instead of the caches: one [P, ps, ckv + kpe], or the pair
   std::optional<double> ckv_scale{};      // value of one unit of ckv_cache

@@ -37,6 +37,7 @@ constexpr op::Field plan_fields[] = {
     op::in<&Plan::kv_indices>("kv_indices", nullptr, op::page_ids),
     op::in<&Plan::kv_len>("kv_len", nullptr),
     op::attr<&Plan::max_page>("max_page"),
+    op::attr<&Plan::backend>("backend"),
 };
 
 /// A page table in one of its two forms.

@@ -24,6 +24,7 @@ WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> 
                    int threads);
 
 struct Plan {
+  std::string backend = "auto";  // of __init__
   bool use_cuda_graph = false;
   int64_t fixed_batch_size = 0;     // of use_cuda_graph
   attention::GraphBuffers buffers;  // not recorded: the caller's
@@ -50,6 +51,14 @@ Plan plan_of_arguments(const BatchMlaPlan& a);
 Plan make_plan(const BatchMlaPlan& a);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then its works.
 void restore(Plan& p);
+
+// ---- backend='cutlass': one query row a request, of DeepSeek's dims ----
+/// Whether a run brings its page table; `made`: by __init__ or plan().
+bool takes_page_table(const Plan& made, const BatchMlaRun& a);
+/// The plan of such a run; its arrays may lie in the caller's tensors.
+Plan plan_of_run(const BatchMlaRun& a);
+/// ValueError unless `out` has 8 bits exactly when `o_scale` is given, which is positive.
+void check_output_scale(const BatchMlaRun& a);
 
 /// Tensors and numbers of one run, as the plan wants them.
 struct Call {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
+#include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
+#include "flashinfer/ops/attention/api/page_tables.h"
 #include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
 namespace attention {
 namespace {
 
+constexpr DTypeSet kOutputTypes = op::floats | DType::kF8E4M3;
 constexpr const char *kDecode = "trtllm_batch_decode_with_kv_cache", *kContext = "trtllm_batch_context_with_kv_cache";
 
 void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
@@ -36,63 +39,131 @@ op::Shape lse_shape(const Block& a) {
   return rows_heads(a.query.size(0), a.query.size(1));
 }
 
+/// Block-sparse attention is a run for each KV head, which has a page table of its own; else one run has all heads.
+constexpr int64_t kAllHeads = -1;
 template <class Block>
-Plan plan_of_block(const Block& a, bool work) {
+bool is_sparse(const Block& a) {
+  if constexpr (requires { a.enable_block_sparse_attention; }) return a.enable_block_sparse_attention;
+  return false;
+}
+template <class Block, class F>
+void for_parts(const Block& a, const F& f) {
+  if (!is_sparse(a)) return f(kAllHeads);
+  for (int64_t h = 0; h < cache_planes(a.kv_cache, a.kv_layout).k.heads; ++h) f(h);
+}
+
+template <class Block>
+Plan plan_of_part(const Block& a, int64_t head, bool work) {
   const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout;
-  p.num_qo_heads = a.query.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = a.query.size(2),
-  p.head_dim_vo = kv.v.dim;
+  p.num_kv_heads = head == kAllHeads ? kv.k.heads : 1;
+  p.num_qo_heads = head == kAllHeads ? a.query.size(1) : a.query.size(1) / kv.k.heads;
+  p.head_dim_qk = a.query.size(2), p.head_dim_vo = kv.v.dim;
   p.page_size = kv.k.page_size;
-  p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = out_dtype(a);
+  p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = computed_dtype(out_dtype(a));
   set_options(p, {.window_left = a.window_left,
                   .sm_scale = number_of("bmm1_scale", a.bmm1_scale),
                   .logits_soft_cap = {},
                   .rope_scale = {},
                   .rope_theta = {}});
-  set_dense_table(p, a.block_tables, a.seq_lens);
+  if (head != kAllHeads) {
+    const std::string table = str("block_tables[", head, "]"), lengths = str("seq_lens[", head, "]");
+    set_dense_table(p, a.block_tables.select(0, head), a.seq_lens.select(0, head), {table.c_str(), lengths.c_str()});
+  } else {
+    set_dense_table(p, a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0), a.seq_lens);
+  }
   set_rows_of(p, a);
   if (work) set_work(p);
   return p;
 }
+/// `sinks`: a place for a view that the call points to.
 template <class Block>
-Call call_of_block(const Block& a) {
+Call call_of_part(const Block& a, int64_t head, TensorView& sinks) {
   Call c;
   c.q = a.query, c.kv = cache_planes(a.kv_cache, a.kv_layout);
   c.kv_sf = scale_planes(a.kv_cache_sf, a.kv_layout, c.kv, true);
   if (a.out) c.out = *a.out;
   c.lse = a.lse;
-  if (a.sinks) c.sinks = &*a.sinks;
+  if (a.sinks) sinks = *a.sinks, c.sinks = &sinks;
   c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  if (!a.uses_shared_paged_kv_idx) {
+    const int64_t distance = separate_tables(a.block_tables, a.seq_lens, c.kv.v).distance;
+    c.kv = with_value_pages_from(c.kv, distance);
+    if (c.kv_sf) c.kv_sf = with_value_pages_from(*c.kv_sf, distance);
+  }
+  if (head == kAllHeads) return c;
+  const int64_t group = a.query.size(1) / c.kv.k.heads, first = head * group, end = first + group;
+  c.q = c.q.slice(1, first, end);
+  if (a.out) c.out = c.out.slice(1, first, end);
+  if (c.lse) c.lse = c.lse->slice(1, first, end);
+  if (c.sinks) sinks = sinks.slice(0, first, end);
+  c.kv = planes_of_head(c.kv, head);
+  if (c.kv_sf) c.kv_sf = planes_of_head(*c.kv_sf, head);
   return c;
 }
 
 template <class Block>
-Plan check_block(const Block& a) {
+void check_sparse(const Block& a) {
+  const char* what = "block-sparse attention (enable_block_sparse_attention=True)";
+  FI_CHECK(a.backend != "xqa", ValueError, what, " is only supported by the trtllm-gen back end, but backend is 'xqa'");
+  FI_CHECK(a.window_left < 0, ValueError, what, " has no sliding window, but window_left is ", a.window_left);
+  FI_CHECK(!a.skip_softmax_threshold_scale_factor, ValueError, what,
+           " does not take skip_softmax_threshold_scale_factor");
+  FI_CHECK(a.uses_shared_paged_kv_idx, ValueError, what,
+           " needs shared paged-KV tables, but uses_shared_paged_kv_idx is False");
+  const int64_t heads = cache_planes(a.kv_cache, a.kv_layout).k.heads;
+  FI_CHECK(a.block_tables.rank() == 3, ValueError, "block_tables must be 3D, [num_kv_heads, requests, pages], with ",
+           what, ", but is ", to_string(a.block_tables));
+  FI_CHECK(a.block_tables.size(0) == heads, ValueError, "block_tables.shape[0] is ", a.block_tables.size(0),
+           ", but num_kv_heads is ", heads);
+  FI_CHECK(a.seq_lens.rank() == 2 && a.seq_lens.size(0) == heads && a.seq_lens.size(1) == a.block_tables.size(1),
+           ValueError, "seq_lens is ", to_string(a.seq_lens), ", but ", what, " needs seq_lens of shape [", heads, ", ",
+           a.block_tables.size(1), "] (num_kv_heads, requests)");
+  FI_CHECK(heads >= 1 && a.query.size(1) % heads == 0, ValueError, "query.shape[1] is ", a.query.size(1),
+           ", but must be a multiple of the cache's ", heads, " heads");
+}
+template <class Block>
+void check_tables(const Block& a) {
+  if constexpr (requires { a.enable_block_sparse_attention; })
+    if (is_sparse(a)) return check_sparse(a);
+  if (!a.uses_shared_paged_kv_idx) {
+    separate_tables(a.block_tables, a.seq_lens, cache_planes(a.kv_cache, a.kv_layout).v);
+    return;
+  }
+  FI_CHECK(a.block_tables.rank() == 2, ValueError, "block_tables is ", to_string(a.block_tables),
+           ", but must be [requests, pages]");
+  FI_CHECK(a.seq_lens.rank() == 1, ValueError, "seq_lens is ", to_string(a.seq_lens), ", but must be [requests]");
+}
+/// What both ops check; `more` sees the plan of each part.
+template <class Block, class More>
+void check_block(const Block& a, const More& more) {
   throw_if_given("o_sf_scale", a.o_sf_scale.has_value(), "it belongs to an FP4 output");
   throw_if_given("o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
+  check_tables(a);
   throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
-  throw_if_given("uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
-  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, "out_dtype is ", name(*a.out_dtype),
-           ", but must be ", to_string(op::floats));
-  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, "out_dtype is None, which means query's, ", name(a.query.dtype()),
-           ", but outputs are ", to_string(op::floats), ": say which");
-  const Plan p = plan_of_block(a, false);
-  const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
-  check_run(p, a.query, kv, "kv_cache (K)", "kv_cache (V)");
+  FI_CHECK(!a.out_dtype || kOutputTypes.has(*a.out_dtype), ValueError, "out_dtype is ", name(*a.out_dtype),
+           ", but must be ", to_string(kOutputTypes));
+  FI_CHECK(kOutputTypes.has(out_dtype(a)), ValueError, "out_dtype is None, which means query's, ",
+           name(a.query.dtype()), ", but outputs are ", to_string(kOutputTypes), ": say which");
   FI_CHECK(!a.out_dtype || !a.out || *a.out_dtype == a.out->dtype(), ValueError, "out.dtype is ", name(a.out->dtype()),
            ", but out_dtype is ", name(*a.out_dtype));
-  FI_CHECK(p.max_page < kv.k.pages, ValueError, "block_tables has page ", p.max_page, ", but kv_cache has ", kv.k.pages,
-           " pages");
-  check_sinks(p, a.sinks);
-  scale_planes(a.kv_cache_sf, a.kv_layout, kv, true);
-  return p;
+  FI_CHECK(!a.sinks || (a.sinks->rank() == 1 && a.sinks->size(0) == a.query.size(1)), ValueError, "sinks is ",
+           to_string(*a.sinks), ", but must be [", a.query.size(1), "] (num_qo_heads)");
+  for_parts(a, [&](int64_t head) {
+    const Plan p = plan_of_part(a, head, false);
+    TensorView sinks;
+    const Call c = call_of_part(a, head, sinks);
+    check_run(p, c.q, c.kv, "kv_cache (K)", "kv_cache (V)");
+    FI_CHECK(p.max_page < c.kv.k.pages, ValueError, "block_tables has page ", p.max_page, ", but kv_cache has ",
+             c.kv.k.pages, " pages");
+    more(p);
+  });
 }
 void validate_decode(const TrtllmBatchDecode& a) {
-  throw_if_given("o_scale", a.o_scale != 1.0, "only 1.0 is");
+  check_output_scale(a.o_scale, out_dtype(a));
   throw_if_given("mask", a.mask.has_value(), kNeedsGpu);
   throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
-  throw_if_given("enable_block_sparse_attention=True", a.enable_block_sparse_attention, kNeedsGpu);
   const char* one_device = "the context of a request is on one device";
   throw_if_given("cp_world", a.cp_world != 1, one_device);
   throw_if_given("cp_rank", a.cp_rank != 0, one_device);
@@ -100,45 +171,66 @@ void validate_decode(const TrtllmBatchDecode& a) {
   throw_if_given("bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
   throw_if_given("request_order", !a.request_order.is_none(), kNeedsGpu);
   throw_if_given("request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
-  const Plan p = check_block(a);
-  check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
-  if (a.max_q_len)
-    check_max("max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+  check_block(a, [&](const Plan& p) {
+    check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
+    if (a.max_q_len)
+      check_max("max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+  });
 }
 void validate_context(const TrtllmBatchContext& a) {
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
-  const Plan p = check_block(a);
-  check_max("max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
-  check_max("max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
-  FI_CHECK(!a.cum_seq_lens_kv || a.cum_seq_lens_kv->size(0) == p.batch_size + 1, ValueError,
-           "cum_seq_lens_kv.shape[0] is ", a.cum_seq_lens_kv->size(0), ", but there are ", p.batch_size, " requests");
+  check_block(a, [&](const Plan& p) {
+    check_max("max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
+    check_max("max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+    FI_CHECK(!a.cum_seq_lens_kv || a.cum_seq_lens_kv->size(0) == p.batch_size + 1, ValueError,
+             "cum_seq_lens_kv.shape[0] is ", a.cum_seq_lens_kv->size(0), ", but there are ", p.batch_size, " requests");
+  });
 }
 template <class Block>
 op::Cost cost(const Block& a) {
-  return cost_of(plan_of_block(a, false), a.query);
+  op::Cost all;
+  for_parts(a, [&](int64_t head) {
+    TensorView sinks;
+    const op::Cost one = cost_of(plan_of_part(a, head, false), call_of_part(a, head, sinks).q);
+    all.flops += one.flops, all.bytes += one.bytes;
+  });
+  return all;
 }
 template <class Block>
-op::Prepared prepare(const Block& a) {
-  return prepare_cpu(owned(plan_of_block(a, true)), call_of_block(a));
-}
-template <class Block>
-void reference(const Block& a) {
-  run_reference(plan_of_block(a, false), call_of_block(a));
-}
+struct Parts {
+  static op::Prepared cpu(const Block& a) {
+    if (!is_sparse(a)) {
+      TensorView sinks;
+      return prepare_cpu(owned(plan_of_part(a, kAllHeads, true)), call_of_part(a, kAllHeads, sinks));
+    }
+    Launches launches;
+    for_parts(a, [&](int64_t head) {
+      TensorView sinks;
+      launches.add([&] { return prepare_cpu(owned(plan_of_part(a, head, true)), call_of_part(a, head, sinks)); });
+    });
+    return std::move(launches).prepared();
+  }
+  static void reference(const Block& a) {
+    for_parts(a, [&](int64_t head) {
+      TensorView sinks;
+      run_reference(plan_of_part(a, head, false), call_of_part(a, head, sinks));
+    });
+  }
+};
 
 using D = TrtllmBatchDecode;
 constexpr op::Field decode_fields[] = {
     op::in<&D::query>("query", "n h d", ops::kQueryTypes),
     op::paged<&D::kv_cache>("kv_cache", nullptr, kCacheTypes),
     op::scratch<&D::workspace_buffer>("workspace_buffer", nullptr),
-    op::in<&D::block_tables>("block_tables", "b x", op::indices, op::any_layout, op::page_ids),
-    op::in<&D::seq_lens>("seq_lens", "b", op::indices | DType::kU32, op::any_layout),
+    op::in<&D::block_tables>("block_tables", nullptr, op::indices, op::any_layout, op::page_ids),
+    op::in<&D::seq_lens>("seq_lens", nullptr, op::indices | DType::kU32, op::any_layout),
     op::attr<&D::max_seq_len>("max_seq_len", op::required),
     op::attr<&D::bmm1_scale>("bmm1_scale"),
     op::attr<&D::bmm2_scale>("bmm2_scale"),
     op::attr<&D::window_left>("window_left"),
-    op::out<&D::out>("out", nullptr, op::floats, op::shape<out_shape<D>>, op::dtype<out_dtype<D>>),
+    op::out<&D::out>("out", nullptr, kOutputTypes, op::shape<out_shape<D>>, op::dtype<out_dtype<D>>),
     op::attr<&D::out_dtype>("out_dtype"),
     op::attr<&D::o_sf_scale>("o_sf_scale"),
     op::attr<&D::o_sf_vec_size>("o_sf_vec_size"),
@@ -171,8 +263,8 @@ constexpr op::Field context_fields[] = {
     op::in<&P::query>("query", "n h d", ops::kQueryTypes),
     op::paged<&P::kv_cache>("kv_cache", nullptr, kCacheTypes),
     op::scratch<&P::workspace_buffer>("workspace_buffer", nullptr),
-    op::in<&P::block_tables>("block_tables", "b x", op::indices, op::any_layout, op::page_ids),
-    op::in<&P::seq_lens>("seq_lens", "b", op::indices | DType::kU32, op::any_layout),
+    op::in<&P::block_tables>("block_tables", nullptr, op::indices, op::any_layout, op::page_ids),
+    op::in<&P::seq_lens>("seq_lens", nullptr, op::indices | DType::kU32, op::any_layout),
     op::attr<&P::max_q_len>("max_q_len", op::required),
     op::attr<&P::max_kv_len>("max_kv_len", op::required),
     op::attr<&P::bmm1_scale>("bmm1_scale", op::required),
@@ -181,7 +273,7 @@ constexpr op::Field context_fields[] = {
     op::in<&P::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
     op::in<&P::cum_seq_lens_kv>("cum_seq_lens_kv", "b+1", op::indices, op::any_layout, op::required),
     op::attr<&P::window_left>("window_left"),
-    op::out<&P::out>("out", nullptr, op::floats, op::shape<out_shape<P>>, op::dtype<out_dtype<P>>),
+    op::out<&P::out>("out", nullptr, kOutputTypes, op::shape<out_shape<P>>, op::dtype<out_dtype<P>>),
     op::attr<&P::out_dtype>("out_dtype"),
     op::attr<&P::o_sf_scale>("o_sf_scale"),
     op::attr<&P::o_sf_vec_size>("o_sf_vec_size"),
@@ -200,7 +292,7 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::backend>("backend", op::backends("auto|trtllm-gen:cuda")),
 };
 template <class Block>
-constexpr op::Candidate candidates[] = {op::cpu<prepare<Block>>(), op::reference<reference<Block>>()};
+constexpr auto& candidates = NarrowOutput<Block, Parts<Block>, &Block::out>::candidates;
 }  // namespace
 
 constinit const op::Op dense_decode_op = op::define<D, validate_decode, cost<D>>(

@@ -15,12 +15,14 @@ struct TrtllmBatchDecode {
   TensorView query;  // [B * q_len_per_req, Hq, D], or [cum_seq_lens_q[B], Hq, D]; causal among the rows of a request
   op::PagedKv kv_cache;
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};  // the library allocates what it needs itself
-  TensorView block_tables;                                // [B, pages] i32|i64; only pages that seq_lens needs are read
-  TensorView seq_lens;                                    // [B] tokens in the cache
-  int64_t max_seq_len = INT64_MAX;                        // at least every seq_lens
+  // [B, pages] i32|i64; only pages that seq_lens needs are read. With uses_shared_paged_kv_idx=False [B, 2, pages]: of
+  // K, and of V, a constant number of pages behind those of K. With enable_block_sparse_attention [Hkv, B, pages].
+  TensorView block_tables;
+  TensorView seq_lens;              // [B] tokens in the cache; [Hkv, B] with enable_block_sparse_attention
+  int64_t max_seq_len = INT64_MAX;  // at least every seq_lens
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   int64_t window_left = -1;
-  std::optional<TensorView> out{};  // as query
+  std::optional<TensorView> out{};  // as query, or e4m3: rounded from f32, saturating
   std::optional<DType> out_dtype{};
   std::optional<double> o_sf_scale{};      // unsupported: FP4 output
   std::optional<int64_t> o_sf_vec_size{};  // unsupported
@@ -29,19 +31,21 @@ struct TrtllmBatchDecode {
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
   int64_t q_len_per_req = 1;
-  double o_scale = 1.0;                // unsupported
+  double o_scale = 1.0;                // value of one unit of an e4m3 out: bmm2_scale is divided by it already
   std::optional<TensorView> mask{};    // unsupported
   std::optional<int64_t> max_q_len{};  // with cum_seq_lens_q
   std::optional<TensorView> cum_seq_lens_q{};
   std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   std::optional<op::PagedKv> kv_cache_sf{};
-  bool uses_shared_paged_kv_idx = true;  // false is unsupported
-  std::optional<TensorView> lse{};       // [rows, Hq] f32, base 2
+  bool uses_shared_paged_kv_idx = true;
+  std::optional<TensorView> lse{};  // [rows, Hq] f32, base 2
   bool return_lse = false;
   op::Value bmm1_scale_log2{};                               // unsupported: use bmm1_scale
   std::optional<TensorView> multi_ctas_kv_counter_buffer{};  // workspace of a GPU kernel
-  bool enable_block_sparse_attention = false;                // true is unsupported
-  int64_t cp_world = 1, cp_rank = 0;                         // others are unsupported: a context split over devices
+  // Every KV head attends to pages of its own, as many as its row of block_tables lists: rows are causal among the
+  // tokens of these pages, as if they were the whole request.
+  bool enable_block_sparse_attention = false;
+  int64_t cp_world = 1, cp_rank = 0;  // others are unsupported: a context split over devices
   op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{},
       request_order_plan{};  // unsupported
 };

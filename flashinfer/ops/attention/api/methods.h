@@ -20,7 +20,10 @@ struct PrewarmStrides {
 namespace methods_detail {
 template <class Block>
 void nothing(const Block&) {}
-inline void check_reset(const ResetWorkspace& a) { check_workspace(a.float_workspace_buffer); }
+inline void check_reset(const ResetWorkspace& a) {
+  check_workspace(a.float_workspace_buffer);
+  if (const TensorView* t = a.int_workspace_buffer.tensor()) check_workspace(*t, "int_workspace_buffer");
+}
 inline void check_prewarm(const PrewarmStrides& a) {
   FI_CHECK(a.self->planned, RuntimeError, "prewarm_paged_kv_stride_variant: plan() has not been called");
 }

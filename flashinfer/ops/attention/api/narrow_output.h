@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/common/rows.h"
@@ -12,6 +13,14 @@ namespace flashinfer::attention {
 
 /// The dtype that attention writes for a result of that one.
 inline DType computed_dtype(DType output) { return output == DType::kF8E4M3 ? DType::kF32 : output; }
+
+/// `o_scale` is the value of one unit of an 8-bit result, by which the caller has divided the factor of the output: it
+/// has no effect. ValueError unless it is positive and finite; NotImplementedError for another result.
+inline void check_output_scale(double o_scale, DType output) {
+  FI_CHECK(o_scale > 0 && std::isfinite(o_scale), ValueError, "o_scale is ", o_scale,
+           ", but must be positive and finite");
+  throw_if_given("o_scale", o_scale != 1.0 && output != DType::kF8E4M3, "it belongs to an 8-bit output");
+}
 
 /// Rounds contiguous f32 to e4m3, saturating; NaN is 0x7f.
 inline void round_to_e4m3(const TensorView& from, const TensorView& to) {
@@ -29,23 +38,23 @@ inline void round_to_e4m3(const TensorView& from, const TensorView& to) {
   });
 }
 
-/// The candidates `Of` of a block with `output`, for f32 and 16-bit results, and for e4m3.
-template <class Block, class Of>
+/// The candidates `Of` of a block whose result is the member `Out`, for f32 and 16-bit results, and for e4m3.
+template <class Block, class Of, std::optional<TensorView> Block::* Out>
 struct NarrowOutput {
   struct Widened {  // the same call with an f32 result of its own
-    explicit Widened(const Block& a) : block(a), output(Tensor::empty(a.output->shape(), DType::kF32)) {
-      block.output = output.view();
+    explicit Widened(const Block& a) : block(a), output(Tensor::empty((a.*Out)->shape(), DType::kF32)) {
+      block.*Out = output.view();
     }
     Block block;
     Tensor output;
   };
-  static bool is_narrow(const Block& a) { return a.output->dtype() == DType::kF8E4M3; }
+  static bool is_narrow(const Block& a) { return (a.*Out)->dtype() == DType::kF8E4M3; }
   static op::Prepared cpu(const Block& a) {
     if (!is_narrow(a)) return Of::cpu(a);
     const auto wide = std::make_shared<Widened>(a);
     const std::shared_ptr<op::Prepared> launch(new op::Prepared(Of::cpu(wide->block)));
     if (!launch->supported()) return op::Unsupported{launch->why_not()};
-    return [wide, launch, to = *a.output] {
+    return [wide, launch, to = *(a.*Out)] {
       launch->run();
       round_to_e4m3(wide->output, to);
     };
@@ -54,7 +63,7 @@ struct NarrowOutput {
     if (!is_narrow(a)) return Of::reference(a);
     const Widened wide(a);
     Of::reference(wide.block);
-    round_to_e4m3(wide.output, *a.output);
+    round_to_e4m3(wide.output, *(a.*Out));
   }
   static constexpr op::Candidate candidates[] = {op::cpu<cpu>(), op::reference<reference>()};
 };

@@ -3,6 +3,7 @@
 #include "flashinfer/ops/attention/api/varlen.h"
 
 #include "flashinfer/ops/attention/api/no_plan.h"
+#include "flashinfer/ops/attention/api/sage.h"
 #include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
@@ -10,7 +11,7 @@ namespace attention {
 namespace {
 
 DType out_dtype_of(const std::optional<TensorView>& out, const TensorView& q) {
-  return out ? out->dtype() : ops::default_output(q.dtype());
+  return out ? out->dtype() : q.dtype() == DType::kI8 ? DType::kBF16 : ops::default_output(q.dtype());
 }
 const TensorView* pointer(const std::optional<TensorView>& t) { return t ? &*t : nullptr; }
 
@@ -36,21 +37,13 @@ Call ragged_call(const R& a, TensorView&) {
   c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
   return c;
 }
-/// Whether every item is None or 0.
-bool is_off(const op::Value& v) {
-  const auto* items = op::sequence_items(v);
-  if (!items) return v.is_none();
-  for (const op::Value& i : *items)
-    if (!i.is_none() && !(i.as<int64_t>() && *i.as<int64_t>() == 0)) return false;
-  return true;
-}
 void check_lengths_of(const char* name, const std::optional<TensorView>& given, const Tensor& lengths) {
   if (given) check_lengths(name, lengths_of(name, *given), lengths);
 }
-void validate_ragged(const R& a) {
+void validate_ragged(const R& given) {
+  check_sage(given);
+  const R a = with_multiplied_types(given);
   throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
-  throw_if_given("sage_attn_sfs", !is_off(a.sage_attn_sfs), kNeedsGpu);
-  throw_if_given("num_elts_per_sage_attn_blk", !is_off(a.num_elts_per_sage_attn_blk), kNeedsGpu);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   const Plan p = ragged_plan(a, false);
@@ -71,7 +64,16 @@ void validate_ragged(const R& a) {
 }
 op::Shape ragged_shape(const R& a) { return rows_heads_dim(a.query.size(0), a.query.size(1), a.value.size(2)); }
 op::Shape ragged_lse_shape(const R& a) { return rows_heads(a.query.size(0), a.query.size(1)); }
-op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(a, false), a.query); }
+op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(with_multiplied_types(a), false), a.query); }
+
+/// Tensors that attention multiplies as they are, and others.
+struct RaggedRun {
+  using Plain = NoPlan<R, ragged_plan, ragged_call>;
+  using Copies = DequantizedRun<Plain>;
+  static op::Prepared cpu(const R& a) { return is_multiplied(a) ? Plain::cpu(a) : Copies::cpu(a); }
+  static void reference(const R& a) { return is_multiplied(a) ? Plain::reference(a) : Copies::reference(a); }
+  static constexpr op::Candidate candidates[] = {op::cpu<cpu>(), op::reference<reference>()};
+};
 
 // ---- fmha_varlen ----
 using V = FmhaVarlen;
@@ -179,10 +181,11 @@ op::Cost v2_cost(const B& a) {
 }
 
 constexpr DTypeSet kTokenTypes = op::floats | op::fp8;
+constexpr DTypeSet kCodeTypes = kTokenTypes | DType::kI8;
 constexpr op::Field ragged_fields[] = {
-    op::in<&R::query>("query", "n h d", ops::kQueryTypes),
-    op::in<&R::key>("key", "m hkv d", kTokenTypes),
-    op::in<&R::value>("value", "m hkv dv", op::same_as("key")),
+    op::in<&R::query>("query", "n h d", kCodeTypes),
+    op::in<&R::key>("key", "m hkv d", kCodeTypes),
+    op::in<&R::value>("value", "m hkv dv", kTokenTypes),
     op::scratch<&R::workspace_buffer>("workspace_buffer", nullptr),
     op::in<&R::seq_lens>("seq_lens", nullptr, op::indices, op::any_layout),
     op::attr<&R::max_q_len>("max_q_len", op::required),
@@ -267,7 +270,7 @@ constexpr op::Field sm120_fields[] = {
 constinit const op::Op ragged_deepseek_op = op::define<R, validate_ragged, ragged_cost>(
     "trtllm_ragged_attention_deepseek", "flashinfer.prefill",
     "out = bmm2_scale * softmax(bmm1_scale * q k^T, masked) v over ragged requests; lse in base 2.", ragged_fields,
-    NoPlan<R, ragged_plan, ragged_call>::candidates, ops::attention::ragged_deepseek_cases);
+    RaggedRun::candidates, ops::attention::ragged_deepseek_cases);
 constinit const op::Op varlen_op = op::define<V, validate_varlen, varlen_cost>(
     "fmha_varlen", "flashinfer.prefill",
     "out = v_scale * softmax(q_scale * k_scale * sm_scale * q k^T, masked) v over ragged requests; lse in base 2.",

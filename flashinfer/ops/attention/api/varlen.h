@@ -12,8 +12,14 @@
 namespace flashinfer {
 
 /// out = bmm2_scale * softmax(bmm1_scale * q k^T) v. A request without keys has zeros and an LSE of -inf.
+///
+/// Codes of 8 bits with scales, as trtllm_sage_attention_quantize makes them: sage_attn_sfs has f32 scales of query
+/// [Hq, blocks], of key [Hkv, blocks], None, and of value [Hkv, Dvo], num_elts_per_sage_attn_blk the tokens of a block
+/// of query and key, 0, and 1. With as many blocks as all tokens make, token i is in block i / tokens; with one more
+/// for each further request, in the one that trtllm_sage_attention_quantize says. The codes are multiplied by their
+/// scales in f32 before attention, which is f32 too. An 8-bit value beside a 16-bit key is converted exactly.
 struct TrtllmRaggedDeepseek {
-  TensorView query;                                       // [cum_seq_lens_q[B], Hq, Dqk]
+  TensorView query;                                       // [cum_seq_lens_q[B], Hq, Dqk]; int8 with sage_attn_sfs
   TensorView key, value;                                  // [cum_seq_lens_kv[B], Hkv, Dqk], [.., Dvo]
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};  // the library allocates what it needs itself
   TensorView seq_lens;                                    // [B] or [B, 1, 1, 1]: KV lengths, those of cum_seq_lens_kv
@@ -29,7 +35,7 @@ struct TrtllmRaggedDeepseek {
   std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   std::optional<TensorView> out{};                              // [tokens, Hq, Dvo]; query's dtype, bf16 for 8 bits
   std::optional<TensorView> lse{};                              // [tokens, Hq] f32, base 2
-  op::Value sage_attn_sfs{op::TupleValue{{op::Value(), op::Value(), op::Value(), op::Value()}}};  // unsupported
+  op::Value sage_attn_sfs{op::TupleValue{{op::Value(), op::Value(), op::Value(), op::Value()}}};
   op::Value num_elts_per_sage_attn_blk{
       op::TupleValue{{op::Value(int64_t{0}), op::Value(int64_t{0}), op::Value(int64_t{0}), op::Value(int64_t{0})}}};
   std::string backend = "trtllm-gen";

@@ -101,7 +101,7 @@ Plan decode_plan(const D& a, bool work) {
   const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout, p.page_size = kv.k.page_size;
-  set_tensors(p, a.query, kv, out_dtype(a));
+  set_tensors(p, a.query, kv, computed_dtype(out_dtype(a)));
   set_options(p, scale_and_window(number_of("bmm1_scale", a.bmm1_scale), a.window_left));
   set_dense_table(p, a.block_tables, a.seq_lens);
   set_draft_rows(p, "q_len_per_req", a.q_len_per_req, a.q_cu_seq_lens, a.mask);
@@ -124,7 +124,7 @@ void check_pages(const Plan& p, const Planes& kv, const char* table) {
            " pages");
 }
 void validate_decode(const D& a) {
-  throw_if_given("o_scale", a.o_scale != 1.0, "only 1.0 is");
+  check_output_scale(a.o_scale, out_dtype(a));
   const Plan p = decode_plan(a, false);
   TensorView sinks;
   const Call c = decode_call(a, sinks);
@@ -215,7 +215,7 @@ constexpr op::Field decode_fields[] = {
     op::attr<&D::bmm1_scale>("bmm1_scale"),
     op::attr<&D::bmm2_scale>("bmm2_scale"),
     op::attr<&D::window_left>("window_left"),
-    op::out<&D::out>("out", nullptr, op::floats, op::shape<decode_shape>, op::dtype<out_dtype>),
+    op::out<&D::out>("out", nullptr, op::floats | DType::kF8E4M3, op::shape<decode_shape>, op::dtype<out_dtype>),
     op::in<&D::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
     op::attr<&D::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::attr<&D::enable_pdl>("enable_pdl"),
@@ -257,11 +257,12 @@ constexpr op::Field xqa_fields[] = {
 constinit const op::Op xqa_decode_op = op::define<D, validate_decode, decode_cost>(
     "xqa_batch_decode_with_kv_cache", "flashinfer.decode",
     "Batch decode with a dense page table and no plan; a mask among the rows of a request.", decode_fields,
-    NoPlan<D, decode_plan, decode_call>::candidates, ops::attention::xqa_decode_cases);
+    NarrowOutput<D, NoPlan<D, decode_plan, decode_call>, &D::out>::candidates, ops::attention::xqa_decode_cases);
 constinit const op::Op xqa_op = op::define<Xqa, validate_xqa, xqa_cost>(
     "xqa", "flashinfer.xqa",
     "output = kv_scale * rcp_out_scale * softmax(q_scale * kv_scale / sqrt(d) * q k^T) v over a dense page table.",
-    xqa_fields, NarrowOutput<Xqa, NoPlan<Xqa, xqa_plan, xqa_call>>::candidates, ops::attention::xqa_cases);
+    xqa_fields, NarrowOutput<Xqa, NoPlan<Xqa, xqa_plan, xqa_call>, &Xqa::output>::candidates,
+    ops::attention::xqa_cases);
 }  // namespace attention
 
 op::Results xqa_batch_decode_with_kv_cache(const XqaBatchDecode& a) { return op::call(attention::xqa_decode_op, a); }

@@ -23,12 +23,12 @@ struct XqaBatchDecode {
   int64_t max_seq_len = INT64_MAX;                        // at least every seq_lens
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   int64_t window_left = -1;
-  std::optional<TensorView> out{};    // as query
+  std::optional<TensorView> out{};    // as query, or e4m3: rounded from f32, saturating
   std::optional<TensorView> sinks{};  // f32, one for each query head
   std::string kv_layout = "NHD";
   std::optional<bool> enable_pdl{};
   int64_t q_len_per_req = 1;  // with q_cu_seq_lens: at least every request's
-  double o_scale = 1.0;       // unsupported: 8-bit output
+  double o_scale = 1.0;       // value of one unit of an e4m3 out: bmm2_scale is divided by it already
   std::optional<TensorView> mask{};
   std::optional<op::PagedKv> kv_cache_sf{};
   std::optional<TensorView> q_cu_seq_lens{};  // [B+1] first row of each request

@@ -88,7 +88,8 @@ constexpr op::Field fields[] = {
 constinit const op::Op xqa_mla_op = op::define<X, validate, cost>(
     "xqa_mla", "flashinfer.xqa",
     "output = kv_scale * softmax(q_scale * kv_scale * q k^T) v[..., :512] with one KV head over a dense page table.",
-    fields, NarrowOutput<X, NoPlan<X, plan_of_block, call_of_block>>::candidates, ops::attention::xqa_mla_cases);
+    fields, NarrowOutput<X, NoPlan<X, plan_of_block, call_of_block>, &X::output>::candidates,
+    ops::attention::xqa_mla_cases);
 }  // namespace attention
 
 void xqa_mla(const XqaMla& a) { op::call(attention::xqa_mla_op, a); }

@@ -64,9 +64,9 @@ void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> argu
   p.fixed_batch_size = n;
 }
 
-void check_workspace(const TensorView& workspace) {
-  FI_CHECK(workspace.numel() == 0 || reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError,
-           "the workspace must be aligned to 16 bytes, but begins at ", workspace.data());
+void check_workspace(const TensorView& workspace, const char* name) {
+  FI_CHECK(workspace.numel() == 0 || reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError, name,
+           " must be 16-byte aligned, but begins at ", workspace.data());
 }
 
 Plan next_plan(const Plan& before) {

@@ -125,7 +125,7 @@ void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> argu
 /// (undefined: nothing is copied). ValueError where it is too small.
 void copy_to_buffer(const char* what, const TensorView& from, const TensorView& buffer);
 /// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU does not use it.
-void check_workspace(const TensorView& workspace);
+void check_workspace(const TensorView& workspace, const char* name = "float_workspace_buffer");
 /// What __init__ set, for the next plan.
 Plan next_plan(const Plan& before);
 inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>()); }
