@@ -2,6 +2,7 @@
 """Attention of DeepSeek V4: each query sees lists of rows of two caches, a sliding window's and a compressed one; keys are values. In float32,
 some rows of queries at a time."""
 from ._dsa import attention_over_rows
+from ._hca import lists_of
 
 _WHO = "trtllm_batch_decode_sparse_mla_dsv4"
 _ROWS = 16
@@ -109,7 +110,13 @@ def trtllm_batch_decode_sparse_mla_dsv4(query, swa_kv_cache, workspace_buffer, s
         cum_seq_lens_q, max_q_len: int32 [batch + 1] and the most queries of a request
         swa_topk_lens: int32 [tokens]: columns of the 128 that count
         extra_sparse_indices, extra_sparse_topk_lens: int32 [tokens, n] and [tokens]: the compressed columns apart; sparse_indices then has 128
-        backend: "auto", "trtllm-gen", "cake": the same; "sparse", "cute-dsl": their caches and tables are not available
+        backend: "auto", "trtllm-gen", "cake": the same; "cute-dsl": tables in place of lists; "sparse": its caches are not available
+        hca_swa_indices: int32 [tokens, 128] in place of sparse_indices, of which swa_topk_lens count
+        hca_compressed_block_tables: int32 [tokens, pages] of compressed_kv_cache, of whose rows sparse_topk_lens - 128 count
+        hca_seq_lens: int32 [batch] in place of seq_lens: at least every sparse_topk_lens of the request
+        hca_sparse_indices_format: "compressed-page-aligned": sparse_indices and seq_lens as
+            `convert_compressed_page_aligned_sparse_indices_to_hca_metadata` takes them
+        hca_is_causal, hca_use_persistent: True is needed; nothing here
         sparse_topk_lens_offset: added to the lengths
         the others: not available
 
@@ -118,17 +125,22 @@ def trtllm_batch_decode_sparse_mla_dsv4(query, swa_kv_cache, workspace_buffer, s
 
     Raises:
         ValueError: shapes, dtypes or values other than these, a row outside its cache
-        NotImplementedError: packed caches, tables of pages, RoPE and quantisation of results
+        NotImplementedError: packed caches, RoPE and quantisation of results
     """
+    if backend == "cute-dsl":
+        return trtllm_batch_decode_sparse_mla_dsv4(**lists_of(locals()))
     import torch
 
     if backend not in ("auto", "trtllm-gen", "cake"):
-        what = NotImplementedError if backend in ("sparse", "cute-dsl") else ValueError
-        raise what(f"{_WHO}: backend is {backend!r}, but must be 'auto', 'trtllm-gen' or 'cake'")
+        what = NotImplementedError if backend == "sparse" else ValueError
+        raise what(f"{_WHO}: backend is {backend!r}, but must be 'auto', 'trtllm-gen', 'cake' or 'cute-dsl'")
+    for name, value in (("hca_swa_indices", hca_swa_indices), ("hca_compressed_block_tables", hca_compressed_block_tables), ("hca_seq_lens", hca_seq_lens),
+                        ("hca_sparse_indices_format", hca_sparse_indices_format), ("hca_is_causal=False", None if hca_is_causal else 0)):
+        if value is not None:
+            raise ValueError(f"{_WHO}: backend {backend!r} does not accept {name}, which belongs to 'cute-dsl'")
     if kv_layout not in ("HND", "NHD"):
         raise ValueError(f"{_WHO}: kv_layout is {kv_layout!r}, but must be 'HND' or 'NHD'")
-    _refuse({"hca_swa_indices": hca_swa_indices, "hca_compressed_block_tables": hca_compressed_block_tables, "hca_seq_lens": hca_seq_lens,
-             "hca_sparse_indices_format": hca_sparse_indices_format, "dsv4_inv_rope_cos_sin_cache": dsv4_inv_rope_cos_sin_cache,
+    _refuse({"dsv4_inv_rope_cos_sin_cache": dsv4_inv_rope_cos_sin_cache,
              "dsv4_output_scale": dsv4_output_scale, "sparse_indices_are_storage_offsets": sparse_indices_are_storage_offsets or None}, kv_cache_format)
     for name, value in (("compressed_kv_cache", compressed_kv_cache), ("seq_lens", seq_lens)):
         if value is None:

@@ -91,3 +91,79 @@ def test_mla_decode():
     with pytest.raises(ValueError, match="page size is 32, but the plan has 64"):
         wrapper.plan(num_heads=16, page_size=64)
         wrapper.run(q, cache, tables, lengths, 40, 0.1)
+
+
+# ---- decode wrappers ----
+def attended(q, k, v, scale, window_left=-1, causal=True, sinks=None):
+    """Of one request, q [rows, heads, dim] and k, v [keys, kv heads, dim]: (out, lse in base 2), in double precision."""
+    rows, heads, keys = q.shape[0], q.shape[1], k.shape[0]
+    k, v = (x.double().repeat_interleave(heads // x.shape[1], 1) for x in (k, v))
+    logits = torch.einsum("rhd,khd->hrk", q.double(), k) * scale
+    at, key = torch.arange(rows)[:, None] + keys - rows, torch.arange(keys)
+    hidden = (key > at if causal else torch.zeros(rows, keys, dtype=torch.bool)) | ((key < at - window_left) if window_left >= 0 else False)
+    logits = logits.masked_fill(hidden, -math.inf)
+    lse = logits.logsumexp(-1)
+    if sinks is not None:
+        lse = torch.logaddexp(lse, sinks.double()[:, None])
+    return torch.einsum("hrk,khd->rhd", (logits - lse[..., None]).exp(), v), lse.T / math.log(2)
+
+
+@pytest.mark.parametrize("options", [{}, {"window_left": 5, "window_right": None}], ids=["causal", "window"])
+def test_decode_of_rows(options):
+    g = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(*s, generator=g).bfloat16() for s in ((2, 3, 4, 64), (2, 17, 2, 64), (2, 17, 2, 64)))
+    wrapper = cute_dsl.BatchDecodeCuteDSLWrapper(torch.empty(0, dtype=torch.uint8))
+    with pytest.raises(RuntimeError, match="call plan"):
+        wrapper.run(q, k, v)
+    wrapper.plan(2, 17, 4, 2, 64, q_data_type=torch.bfloat16, **options)
+    sinks, lse = torch.tensor([0.5, -1, 2, 0]), torch.empty(2, 3, 4)
+    got = wrapper.run(q, k, v, sinks=sinks, lse=lse, sm_scale=0.25, o_scale=2.0)
+    for b in range(2):
+        want, want_lse = attended(q[b], k[b], v[b], 0.25, options.get("window_left", -1), not options, sinks)
+        torch.testing.assert_close(got[b].double(), 2 * want, rtol=2e-2, atol=2e-2)
+        torch.testing.assert_close(lse[b].double(), want_lse, rtol=1e-3, atol=1e-3)
+    out = torch.empty_like(q)
+    assert wrapper.run(q, k, v, out=out) is out
+    torch.testing.assert_close(out[0].double(), attended(q[0], k[0], v[0], 0.125, options.get("window_left", -1), not options)[0], rtol=2e-2, atol=1e-2)
+
+
+def test_decode_of_pages():
+    g = torch.Generator().manual_seed(4)
+    q, k, v = (torch.randn(*s, generator=g).half() for s in ((4, 4, 64), (6, 8, 2, 64), (6, 8, 2, 64)))
+    indptr, indices, lens = torch.tensor([0, 3, 5]).int(), torch.tensor([4, 0, 2, 1, 5]).int(), torch.tensor([19, 16]).int()
+    wrapper = cute_dsl.BatchDecodePagedCuteDSLWrapper(torch.empty(0, dtype=torch.uint8))
+    wrapper.plan(indptr, indices, lens, 4, 2, 64, 8, o_data_type=torch.float32, q_len_per_req=2)
+    lse = torch.empty(4, 4)
+    got = wrapper.run(q, k, v, lse=lse)
+    assert got.dtype == torch.float32
+    for b in range(2):
+        keys, values = (x[indices[indptr[b]:indptr[b + 1]].long()].flatten(0, 1)[:lens[b]] for x in (k, v))
+        want, want_lse = attended(q[2 * b:2 * b + 2], keys, values, 0.125)
+        torch.testing.assert_close(got[2 * b:2 * b + 2].double(), want, rtol=1e-2, atol=1e-2)
+        torch.testing.assert_close(lse[2 * b:2 * b + 2].double(), want_lse, rtol=1e-3, atol=1e-3)
+    assert torch.equal(wrapper.run(q.view(2, 2, 4, 64), k, v).flatten(0, 1), got)
+    for call, error, text in ((lambda: wrapper.plan(indptr, indices[:3], lens, 4, 2, 64, 8), ValueError, "3 page ids"),
+                              (lambda: wrapper.run(q[:3], k, v), ValueError, "the plan has 2 requests"), (lambda: wrapper.run(q, k[:, :4], v), ValueError, "k_cache has shape"),
+                              (lambda: wrapper.run(q.float(), k, v), ValueError, "q.dtype is torch.float32"),
+                              (lambda: wrapper.run(q, k, v, skip_softmax_threshold_scale_factor=1.0), NotImplementedError, "skip_softmax"),
+                              (lambda: wrapper.plan(indptr, indices, lens, 4, 2, 64, 8, window_right=3), NotImplementedError, "window_right is 3")):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_older_forms_of_decode():
+    wrapper = cute_dsl.BatchDecodeCuteDSLWrapper(torch.empty(0, dtype=torch.uint8))
+    q, k = torch.randn(1, 2, 2, 64).half(), torch.randn(1, 9, 2, 64).half()
+    with pytest.warns(DeprecationWarning) as warned:
+        wrapper.plan(1, 9, 2, 2, 64, torch.float16, torch.float16, torch.float32, 0.5, 4, "none", 2, False)
+    assert ["positionally" in str(w.message) for w in warned] == [True, False] and "is_causal" in str(warned[1].message)
+    out = torch.empty(1, 2, 2, 64)
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        assert wrapper.run(q, k, k, out) is out
+    torch.testing.assert_close(out[0].double(), attended(q[0], k[0], k[0], 0.5, causal=False)[0], rtol=1e-2, atol=1e-2)
+    for call, text in ((lambda: wrapper.plan(1, 9, 2, 2, 64, *[None] * 9), "at most 8"), (lambda: wrapper.plan(1, 9, 2, 2, 64, is_causal=True, window_left=1), "is_causal cannot"),
+                       (lambda: wrapper.run(q, k, k, *[None] * 6), "at most 5")):
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match="multiple values for argument 'out'"):
+        wrapper.run(q, k, k, out, out=out)
