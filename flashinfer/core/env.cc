@@ -145,6 +145,7 @@ constexpr Row kRows[] = {
      Kind::kFlag},
     {{"FLASHINFER_AUTOTUNE_CACHE_DIR", "", "folder of the choices that were measured; default: autotune in the cache"},
      Kind::kPath},
+    {{"FLASHINFER_TACTICS_BLOCKLIST", "", "file of the tactics that the autotuner leaves out"}, Kind::kPath},
     {{"FLASHINFER_NVRTC", "", "path of libnvrtc.so; default: searched"}, Kind::kPath},
     {{"FLASHINFER_NVCC", "", "path of nvcc; default: searched"}, Kind::kPath},
     {{"FLASHINFER_NVCC_THREADS", "1", "architectures that one nvcc compiles at once (its --threads); 0: one per core"},

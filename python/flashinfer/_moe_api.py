@@ -298,6 +298,8 @@ CutlassMxfp8Config = _quantised("CutlassMxfp8Config", "cutlass_mxfp8", "prepare_
                                 "`cutlass_fused_moe`: MXFP8 weights and inputs.")
 CutlassW4A16Config = _quantised("CutlassW4A16Config", "cutlass_w4a16", "prepare_cutlass_w4a16_weights", None,
                                 "`cutlass_fused_moe`: MXFP4 weights, bf16 inputs.")
+CutlassW4A8Config = _quantised("CutlassW4A8Config", "cutlass_w4a8", "prepare_cutlass_w4a8_weights", None,
+                               "`cutlass_fused_moe`: INT4 weights; inputs are bf16, and become FP8 in the call.")
 CutlassFp8BlockConfig = _quantised("CutlassFp8BlockConfig", "cutlass_fp8_block", "prepare_cutlass_fp8_block_weights", None,
                                    "`cutlass_fused_moe`: FP8 weights with scales of 128 x 128; inputs are bf16, and quantised by the call.")
 CutlassFp8PerTensorConfig = _quantised("CutlassFp8PerTensorConfig", "cutlass_fp8_per_tensor", "prepare_cutlass_fp8_per_tensor_weights",
@@ -309,7 +311,7 @@ def _absent(name):
     return _value(type(name, (_Backend,), {"__doc__": doc, "__module__": __name__, "__annotations__": {}}))
 
 
-CutlassW4A8Config, CuteDslConfig = map(_absent, ("CutlassW4A8Config", "CuteDslConfig"))
+CuteDslConfig = _absent("CuteDslConfig")
 B12xNvfp4Config = _quantised("B12xNvfp4Config", "b12x_nvfp4", "prepare_b12x_nvfp4_weights", None, "`b12x_fused_moe`: NVFP4 weights; inputs are bf16, and quantised by the call.")
 B12xW4A16Config = _quantised("B12xW4A16Config", "b12x_w4a16", "prepare_b12x_w4a16_weights", None, "`b12x_fused_moe`: NVFP4 weights, bf16 inputs.")
 

@@ -112,6 +112,30 @@ def prepare_cutlass_w4a16_weights(w1_bf16, w2_bf16, *, num_local_experts, hidden
     return _view(w1, w2, [s1, s2])
 
 
+def _int4(m, group):
+    """(two codes a byte, the first in the low half, in two's complement; bf16 scales of `group` columns: their largest magnitude / 7)"""
+    import torch
+
+    blocks = m.float().view(m.shape[0], -1, group)
+    scales = (blocks.abs().amax(-1) / 7).bfloat16()
+    codes = torch.where(scales[..., None] > 0, blocks / scales[..., None].float(), 0).round().clamp(-8, 7).to(torch.int8).view(m.shape).view(torch.uint8) & 15
+    return codes[:, ::2] | codes[:, 1::2] << 4, scales
+
+
+def prepare_cutlass_w4a8_weights(w1_bf16, w2_bf16, *, num_local_experts, hidden_size, intermediate_size, activation=None, device=None):
+    """INT4 weights with scales of 128 columns; inputs are bf16, and become e4m3 in the call as they are (all their scales are 1).
+
+    Raises:
+        ValueError: other shapes or dtypes; sizes that are no multiples of 128
+    """
+    import torch
+
+    _checked("prepare_cutlass_w4a8_weights", w1_bf16, w2_bf16, None, (), num_local_experts, hidden_size, intermediate_size, activation, 128)
+    w1, s1, w2, s2 = _each(w1_bf16, w2_bf16, device, lambda m: _int4(m, 128))
+    one, none = _one(w1), torch.empty(0, dtype=torch.bfloat16, device=w1.device)
+    return _view(w1, w2, [s1, s2, one, one, none, none, one, one])
+
+
 def prepare_cutlass_fp8_block_weights(w1_bf16, w2_bf16, *, num_local_experts, hidden_size, intermediate_size, activation=None, device=None):
     """FP8 with scales of 128 x 128; inputs are bf16, and quantised by the call.
 

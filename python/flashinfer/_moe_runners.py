@@ -243,9 +243,9 @@ CutlassNvfp4Runner = _cutlass("CutlassNvfp4Runner", "cutlass_nvfp4", _F.NVFP4, _
 CutlassMxfp8Runner = _cutlass("CutlassMxfp8Runner", "cutlass_mxfp8", _F.MXFP8, _F.MXFP8, use_mxfp8_act_scaling=True)
 CutlassMxfp8Mxfp4Runner = _cutlass("CutlassMxfp8Mxfp4Runner", "cutlass_mxfp8_mxfp4", _F.MXFP4, _F.MXFP8, use_mxfp8_act_scaling=True)
 CutlassW4A16Runner = _cutlass("CutlassW4A16Runner", "cutlass_w4a16", _F.MXFP4, _F.BF16, use_w4_group_scaling=True)
+CutlassW4A8Runner = _cutlass("CutlassW4A8Runner", "cutlass_w4a8", _F.INT4, _F.FP8PerTensor, use_w4_group_scaling=True)
 CutlassFp8BlockRunner = _cutlass("CutlassFp8BlockRunner", "cutlass_fp8_block", _F.DeepSeekFp8, _F.DeepSeekFp8, use_deepseek_fp8_block_scale=True)
 CutlassFp8PerTensorRunner = _cutlass("CutlassFp8PerTensorRunner", "cutlass_fp8_per_tensor", _F.FP8PerTensor, _F.FP8PerTensor)
-
 
 
 class B12xNvfp4Runner(QuantisedRunner):
@@ -287,7 +287,7 @@ class B12xW4A16Runner(B12xNvfp4Runner):
 
 BACKEND_RUNNERS = {api.B12xNvfp4Config: B12xNvfp4Runner, api.B12xW4A16Config: B12xW4A16Runner,
                    api.CutlassNvfp4Config: CutlassNvfp4Runner, api.CutlassMxfp8Config: CutlassMxfp8Runner, api.CutlassMxfp8Mxfp4Config: CutlassMxfp8Mxfp4Runner,
-                   api.CutlassW4A16Config: CutlassW4A16Runner, api.CutlassFp8BlockConfig: CutlassFp8BlockRunner,
+                   api.CutlassW4A16Config: CutlassW4A16Runner, api.CutlassW4A8Config: CutlassW4A8Runner, api.CutlassFp8BlockConfig: CutlassFp8BlockRunner,
                    api.CutlassFp8PerTensorConfig: CutlassFp8PerTensorRunner, api.CutlassBf16Config: CutlassBf16Runner, api.TrtllmBf16Config: TrtllmBf16RoutedRunner, api.TrtllmFp4Config: TrtllmFp4RoutedRunner,
                    api.TrtllmFp8BlockConfig: TrtllmFp8BlockRunner, api.TrtllmFp8PerTensorConfig: TrtllmFp8PerTensorRunner,
                    api.TrtllmMxInt4Config: TrtllmMxInt4RoutedRunner}

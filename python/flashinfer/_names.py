@@ -38,9 +38,10 @@ HOMES = {
                     "prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
                     "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
     "_moe_prepare_cutlass": "prepare_cutlass_fp8_block_weights prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_mxfp8_activations "
-                            "prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights",
+                            "prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights "
+                            "prepare_cutlass_w4a8_weights",
     "_moe_runners": "MoERunner B12xNvfp4Runner B12xW4A16Runner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
-                    "CutlassW4A16Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
+                    "CutlassW4A16Runner CutlassW4A8Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
@@ -73,7 +74,11 @@ HOMES = {
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
     "_cute_dsl": "BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper fused_add_rmsnorm_cute fused_add_rmsnorm_quant_cute layernorm_cute "
                  "qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
+    "_cute_dsl_decode": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper",
     "_dsv4": "trtllm_batch_decode_sparse_mla_dsv4",
+    "_green_ctx": "create_green_ctx_streams get_cudevice get_device_resource split_device_green_ctx split_device_green_ctx_by_sm_count split_resource "
+                  "split_resource_by_sm_count",
+    "_hca": "convert_compressed_page_aligned_sparse_indices_to_hca_metadata",
     "_fmha_v2": "trtllm_fmha_v2_prefill",
     "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "_parallel": "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input ulysses_varlen_config uneven_cp_config",
@@ -106,13 +111,11 @@ REASONS = (
      "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "
      "prepare_group_gemm* prepare_batch_deepgemm* prepare_cudnn_batch* @mega_moe_v3", "this is for one model or one GPU generation; the ops take any sizes"),
     ("*_da_*", "it is a work list of GPU kernels that serve several layers at once"),
-    ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
+    ("@moe_ep", "layers over several ranks are not implemented; flashinfer.comm.MoeAlltoAll sends tokens to the ranks of their experts, fused_moe.MoELayer computes a rank's share"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
     ("*outing* is_trtllm_moe_supported", "it is the work list of GPU kernels; the MoE ops here take experts with weights, or logits"),
     ("get_fast_topk_clusters get_num_cached_for_topk", "top_k has no algorithm on thread-block clusters, and no size that needs one"),
-    ("TacticsBlocklist", "no tactic of an op here fails, so that there is nothing to leave out"),
-    ("@green_ctx", "kernels here do not divide the multiprocessors of a GPU; torch.cuda.Stream gives streams"),
     ("@cute_dsl *cute* CuteDsl* *_cute_dsl* RMSNorm* LayerNorm* Sm100*", "this is a kernel of one GPU generation; the op of the same purpose is in flashinfer.norm, "
      "flashinfer.gemm or flashinfer.fused_moe"),
     ("@cudnn *cudnn* *Cudnn*", "cuDNN is not used; the wrappers of flashinfer.decode and flashinfer.prefill compute the same"),
@@ -120,8 +123,6 @@ REASONS = (
      "generation; flashinfer.gemm has the op"),
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
-    ("*_dsv4 *_hca_metadata", "these are tables of pages for one GPU kernel; flashinfer.mla.trtllm_batch_decode_sparse_mla_dsv4 takes lists of rows"),
-    ("CutlassW4A8* prepare_cutlass_w4a8*", "its kernel is for INT4 weights in the order of one GPU generation; CutlassW4A16Config has MXFP4 weights, TrtllmMxInt4Config INT4 ones"),
     ("*Runner prepare_* interleave_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
@@ -409,11 +410,14 @@ MODULES = {
         "V3Plan bind_prepared prepare_grouped_fused prepare_grouped_l1 prepare_grouped_l2 prepare_pipeline",
     "mhc": "",
     "mla":
-        "MLAHeadDimensions MLALayerDimensions batch_decode_sparse_mla_dsv4 convert_compressed_page_aligned_sparse_indices_to_hca_metadata "
+        "MLAHeadDimensions MLALayerDimensions batch_decode_sparse_mla_dsv4=trtllm_batch_decode_sparse_mla_dsv4 "
+        "convert_compressed_page_aligned_sparse_indices_to_hca_metadata "
         "deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes smaller_mla_dimensions supported_mla_layer_dimensions "
         "trtllm_batch_decode_sparse_mla_dsv4 xqa_mla",
     "mla._core":
-        "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_sparse_mla_dsv4 trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
+        "MLAHeadDimensions MLALayerDimensions batch_decode_sparse_mla_dsv4=trtllm_batch_decode_sparse_mla_dsv4 "
+        "convert_compressed_page_aligned_sparse_indices_to_hca_metadata trtllm_batch_decode_sparse_mla_dsv4 trtllm_batch_decode_with_kv_cache_mla "
+        "trtllm_prefill_with_kv_cache_mla "
         "xqa_batch_decode_with_kv_cache_mla",
     "mla_kv_pack": "concat_mla_kv_quant_fp8",
     "moe_ep":
@@ -504,7 +508,7 @@ MODULES = {
     "sm110_xqa": "",
     "sparse": "segment_packbits",
     "sparse_mqa": "prepare_sparse_mqa_logits prepare_sparse_mqa_metadata",
-    "tactics_blocklist": "TacticsBlocklist",
+    "tactics_blocklist": "",
     "testing": "",
     "testing.utils":
         "aggregate_gpu_time_across_ranks attention_flops attention_flops_with_actual_seq_lens attention_tb_per_sec "

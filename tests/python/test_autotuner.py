@@ -2,6 +2,7 @@
 """The autotuner with runners of a program's own: what is measured, what wins, what files hold, and what other processes read."""
 import json
 import logging
+import pathlib
 import threading
 import time
 
@@ -12,6 +13,7 @@ import flashinfer
 from flashinfer.autotuner import (AutoTuner, ConstraintSpec, DynamicTensorSpec, MeasurementPolicy, TunableRunner, TuningConfig, autotune, autotune_v2,
                                   autotune_v2_reload, is_in_profile_measurement, make_bucket_mapper, round_to_nearest_bucket)
 from flashinfer.autotuner import _files, autotuner
+from flashinfer.tactics_blocklist import TacticsBlocklist
 
 
 class Sleeper(TunableRunner):
@@ -96,7 +98,41 @@ def test_tactics_that_fail_are_left_out(tuner):
     with autotune():
         assert chosen(tuner, 8, [Sleeper((None, 2, None))]) == ("Sleeper", 1)
         assert chosen(tuner, 8, [Sleeper((None,))], op="never") == ("Sleeper", -1)
-    assert tuner.stats.failed_tactics["op"] == {"0", "2"} and "never" in tuner.stats.failed_profiling_count
+    assert tuner.stats.failed_tactics["op::Sleeper"] == {0, 2} and "never" in tuner.stats.failed_profiling_count
+
+
+def test_tactics_of_a_blocklist_are_not_measured(tuner, tmp_path, monkeypatch):
+    path = str(tmp_path / "folder" / "blocked.json")
+    with autotune():
+        chosen(tuner, 8, [Sleeper((None, 2))])
+    TacticsBlocklist.save(path, {**tuner.stats.failed_tactics, "other::Sleeper": [[1, [2, 3]], (4, 5)]})
+    again = TacticsBlocklist()
+    assert again.load(path) and again.is_loaded and again.summary() == {"op::Sleeper": 1, "other::Sleeper": 2}
+    assert again.filter("other", Sleeper(), [(1, (2, 3)), [4, 5], 7]) == [7] and again.filter("op", Other(), [0]) == [0]
+    monkeypatch.setenv("FLASHINFER_TACTICS_BLOCKLIST", path)
+    monkeypatch.setattr(AutoTuner, "_instance", None)
+    fresh = AutoTuner.get()
+    Sleeper.calls.clear()
+    with autotune():
+        assert chosen(fresh, 8, [Sleeper((None, 2))]) == ("Sleeper", 1)
+    assert {tactic for _, tactic, _ in Sleeper.calls if tactic != -1} == {1} and not fresh.stats.failed_tactics
+    with autotune():
+        fresh._blocklist._tactics["all::Sleeper"] = {0, 1}
+        assert chosen(fresh, 8, [Sleeper((None, 2))], op="all") == ("Sleeper", -1)
+
+
+def test_a_blocklist_of_another_gpu_is_ignored(tmp_path, caplog):
+    path = str(tmp_path / "blocked.json")
+    TacticsBlocklist.save(path, {"op::Sleeper": [1]}, metadata={"gpu": "another"})
+    blocklist = TacticsBlocklist()
+    assert not blocklist.load(path) and not blocklist.is_loaded and "another there" in caplog.text
+    TacticsBlocklist.save(path, {"op::Sleeper": [1]}, metadata={"gpu": "*"})
+    assert blocklist.load(path) and blocklist.filter("op", Sleeper(), [0, 1]) == [0]
+    with pytest.raises(FileNotFoundError):
+        blocklist.load(path + ".missing")
+    pathlib.Path(path).write_text('{"invalid_tactics": [1]}')
+    with pytest.raises(ValueError, match="must be an object of lists"):
+        blocklist.load(path)
 
 
 def test_skipped_ops_and_buckets_of_the_block(tuner):

@@ -83,14 +83,14 @@ import flashinfer.comm as flashinfer_comm
 assert not hasattr(flashinfer_comm, "trtllm_custom_all_reduce") and hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
 for module, name in (("flashinfer.comm", "CudaRTLibrary"), ("flashinfer.comm.cuda_ipc", "CudaRTLibrary"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
     assert not hasattr(importlib.import_module(module), name)
-green = importlib.import_module("flashinfer.green_ctx")
-assert getattr(green, "get_cudevice", None) is None and not callable(getattr(green, "split_resource", None)) and callable(green.get_sm_count_constraint)
+mega = importlib.import_module("flashinfer.mega_mhc")
+assert getattr(mega, "prepare_mega_mhc", None) is None and not callable(getattr(mega, "prepare_mega_mhc", None)) and callable(flashinfer.green_ctx.get_sm_count_constraint)
 assert getattr(importlib.import_module("flashinfer.fp4_gemm"), "prepare_fp4_gemm", contextlib.nullcontext) is contextlib.nullcontext
 assert callable(flashinfer.fused_moe.cutlass_fused_moe) and hasattr(importlib.import_module("flashinfer.autotuner"), "autotune")
 from flashinfer.comm import MoeAlltoAll, trtllm_custom_all_reduce
 from flashinfer.comm import *
 from flashinfer.jit import gen_flash_kda_m64_module
-from flashinfer.green_ctx import get_cudevice
+from flashinfer.mega_gate import prepare_mega_gate
 assert flashinfer_comm.trtllm_custom_all_reduce is trtllm_custom_all_reduce and Mapping is flashinfer.comm.mapping.Mapping
 assert not hasattr(flashinfer_comm, "trtllm_custom_all_reduce") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
 try:

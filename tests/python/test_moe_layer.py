@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flashinfer.autotuner import AutoTuner, autotune
-from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
+from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CuteDslConfig, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
                                   CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A8Config, CutlassW4A16Config, ExecutionConfig, ExpertConfig, GeGLU,
                                   Identity, MoEActivationPack, MoEConfig, MoEFinalizeConfig, MoELayer, MoEWeightPack, QuantConfig, QuantFormat, ReLU2,
                                   RoutingConfig, RoutingInputMode, RoutingMethodType, SiLU, SiTU, SwiGLU, SwiGLUStep, TrtllmBf16Config, TrtllmFp4Config,
@@ -122,13 +122,13 @@ def test_what_is_not_available_is_refused_with_each_reason():
     config, *_ = case()
     for changed, why in (({"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)}, "only BF16 weights"),
                          ({"finalize": MoEFinalizeConfig(False)}, "BF16 requires do_finalize=True"), ({"backend": BackendOptions()}, "there are no candidates"),
-                         ({"backend": BackendOptions((CutlassW4A8Config(),))}, "CutlassW4A8Config: MoELayer does not have this back end"),
+                         ({"backend": BackendOptions((CuteDslConfig(),))}, "CuteDslConfig: MoELayer does not have this back end"),
                          ({"activation": SwiGLUStep(), "backend": BackendOptions((TrtllmBf16Config(),))}, "SwiGLUStep is not available"),
                          ({"experts": ExpertConfig(INTER, 1, 2), "backend": BackendOptions((CutlassBf16Config(),))}, "experts 1 to 3 are no even share of 6")):
         with pytest.raises(NotImplementedError, match=why):
             MoELayer(dataclasses.replace(config, **changed))
-    with pytest.raises(NotImplementedError, match="CutlassW4A8Config: MoELayer does not have this back end"):
-        CutlassW4A8Config.prepare_weights(None, None)
+    with pytest.raises(NotImplementedError, match="CuteDslConfig: MoELayer does not have this back end"):
+        CuteDslConfig.prepare_weights(None, None)
 
 
 def test_configurations_are_values():
@@ -167,7 +167,7 @@ FORMATS = [(TrtllmFp4Config, F.NVFP4, F.NVFP4, 0.15), (TrtllmFp4Config, F.MXFP4,
            (TrtllmFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05), (TrtllmFp8BlockConfig, F.MXFP8, F.MXFP8, 0.05),
            (TrtllmFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05), (TrtllmMxInt4Config, F.MXINT4, F.BF16, 0.01),
            (CutlassNvfp4Config, F.NVFP4, F.NVFP4, 0.15), (CutlassMxfp8Config, F.MXFP8, F.MXFP8, 0.05), (CutlassMxfp8Mxfp4Config, F.MXFP4, F.MXFP8, 0.05),
-           (CutlassW4A16Config, F.MXFP4, F.BF16, 0.01), (CutlassFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05),
+           (CutlassW4A16Config, F.MXFP4, F.BF16, 0.01), (CutlassW4A8Config, F.INT4, F.FP8PerTensor, 0.05), (CutlassFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05),
            (CutlassFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05)]
 
 
@@ -190,7 +190,7 @@ def quantised_case(backend, weight, inputs, activation=None, seed=0, **others):
     weights = MoEWeightPack()
     weights.prepare_for(backend.runner, backend.prepare_weights(w1, w2, **sizes, **named))
     named = {k: v for k, v in named.items() if k != "intermediate_scale_global"}
-    rows, row_scales = (x, None) if backend in (TrtllmMxInt4Config, CutlassW4A16Config, CutlassFp8BlockConfig) else backend.prepare_activations(x, **named)
+    rows, row_scales = (x, None) if backend in (TrtllmMxInt4Config, CutlassW4A16Config, CutlassW4A8Config, CutlassFp8BlockConfig) else backend.prepare_activations(x, **named)
     layer = MoELayer(MoEConfig(RoutingConfig(EXPERTS, TOP_K), quant, ExpertConfig(INTER), activation, BackendOptions((backend(),)), **others))
     return layer, MoEActivationPack(rows, row_scales, ids, scales), weights, (x, w1, w2, ids, scales, activation)
 

@@ -51,6 +51,21 @@ def test_trace_apply(applied):
     torch.testing.assert_close(flashinfer.rmsnorm(x, w), plain)
 
 
+def test_a_function_of_the_program_in_place_of_the_library_s(applied, monkeypatch):
+    def mine(input, weight, *args, **kwargs):
+        return input - 1
+
+    monkeypatch.setattr(flashinfer.norm, "rmsnorm", mine)
+    trace_apply.enable_apply({"rmsnorm_h16": lambda hidden_states, weight: hidden_states * 3})
+    assert flashinfer.norm.rmsnorm(torch.ones(4, 16), torch.ones(16)).eq(3).all()
+    assert flashinfer.norm.rmsnorm(torch.ones(4, 8), torch.ones(8)).eq(0).all()
+    assert trace_apply.stats() == {"flashinfer.norm.rmsnorm": {"hit": 1, "fallback_no_candidate": 1}}
+    trace_apply.enable_apply({"rmsnorm_h8": lambda hidden_states, weight: hidden_states * 5})
+    assert flashinfer.norm.rmsnorm(torch.ones(4, 16), torch.ones(16)).eq(0).all() and flashinfer.norm.rmsnorm(torch.ones(4, 8), torch.ones(8)).eq(5).all()
+    trace_apply.disable_apply()
+    assert flashinfer.norm.rmsnorm is mine
+
+
 def test_a_wrapper(applied):
     """Inputs of plan(); a solution returns the log-sum-exp always, a call that does not ask for it gets the output alone."""
     q, cache = torch.randn(2, 4, 64), torch.randn(3, 2, 16, 2, 64)

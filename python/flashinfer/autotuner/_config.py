@@ -176,7 +176,7 @@ class ProfilingCacheKey:
 
 @dataclasses.dataclass
 class AutoTunerStatistics:
-    """What a tuner did, by op."""
+    """What a tuner did, by op; `failed_tactics` by "op::Runner", as TacticsBlocklist.save takes them."""
     cache_misses: int = 0
     cache_miss_config_collection: dict = dataclasses.field(default_factory=dict)
     failed_profiling_count: dict = dataclasses.field(default_factory=dict)

@@ -23,6 +23,11 @@ def _json_to_tactic(value):
     return tuple(_json_to_tactic(v) for v in value) if isinstance(value, list) else value
 
 
+def _tactic_to_json_hashable(tactic):
+    """Tuples and lists as tuples, in all depths: for sets."""
+    return tuple(map(_tactic_to_json_hashable, tactic)) if isinstance(tactic, (tuple, list)) else tactic
+
+
 def _processor():
     try:
         with open("/proc/cpuinfo") as f:

@@ -20,7 +20,7 @@ import time
 from .._modules import names_of
 from ._config import AutoTunerStatistics, ProfilingCacheKey, round_to_nearest_bucket
 from ._files import (_CACHE_GENERATION_KEY, _METADATA_KEY, _NAMESPACED_RECORDS_KEY, _classify_metadata_mismatches, _collect_metadata,
-                     _json_to_tactic, _tactic_to_json, write_json)
+                     _json_to_tactic, _tactic_to_json, _tactic_to_json_hashable, write_json)
 from ._profiles import Context, Profiles
 
 __getattr__ = names_of(__name__)  # of the package's other files
@@ -66,6 +66,19 @@ def _is_capturing():
         return False
 
 
+def _blocklist_of_environment():
+    """The tactics of the file FLASHINFER_TACTICS_BLOCKLIST, if it is set and can be read."""
+    from ..tactics_blocklist import TacticsBlocklist
+
+    blocklist, path = TacticsBlocklist(), os.environ.get("FLASHINFER_TACTICS_BLOCKLIST")
+    if path:
+        try:
+            blocklist.load(path)
+        except (OSError, ValueError) as error:
+            logger.warning("FLASHINFER_TACTICS_BLOCKLIST=%s cannot be read, and no tactic is left out: %s", path, error)
+    return blocklist
+
+
 class AutoTuner(Profiles):
     """The one tuner of a process: `AutoTuner.get()`. `warmup` calls before `repeat` measured ones; what counts is their median."""
 
@@ -82,6 +95,7 @@ class AutoTuner(Profiles):
         self.profiling_cache, self._ranked, self._file_configs = {}, {}, {}
         self._records = {}
         self.stats = AutoTunerStatistics()
+        self._blocklist = _blocklist_of_environment()
 
     @classmethod
     def get(cls):
@@ -154,9 +168,11 @@ class AutoTuner(Profiles):
         prepared = self._prepare_input_tensors(profile, inputs)
         if tuning_config.inputs_pre_hook is not None:
             prepared = tuning_config.inputs_pre_hook(prepared)
+        from ..tactics_blocklist import key_of
+
         found = []
         for i, runner in enumerate(runners):
-            tactics = list(runner.get_valid_tactics(prepared, profile))
+            tactics = self._blocklist.filter(custom_op, runner, runner.get_valid_tactics(prepared, profile))
             if tactics and not runner.precompile_tactics(prepared, tactics, profile, **kwargs):
                 runner(prepared, tactic=-1, do_preparation=True, **kwargs)
             for tactic in tactics:
@@ -164,7 +180,7 @@ class AutoTuner(Profiles):
                     took = self._profile_single_kernel(runner, prepared, tactic, tuning_config, **kwargs)
                 except Exception as error:  # a tactic may not fit these shapes: the others count
                     logger.debug("%s: tactic %s of %s failed: %s", custom_op, tactic, type(runner).__name__, error)
-                    self.stats.failed_tactics.setdefault(custom_op, set()).add(str(tactic))
+                    self.stats.failed_tactics.setdefault(key_of(custom_op, runner), set()).add(_tactic_to_json_hashable(tactic))
                     took = float("inf")
                 took = _averaged(took)
                 if took != float("inf"):

@@ -9,6 +9,7 @@ nothing is enabled, calls are what they were. What a wrapper's plan() got after 
 tell the element types: a Solution whose spec has `dtypes` runs only for calls whose first tensor has one of them.
 """
 import collections
+import functools
 import json
 import logging
 import os
@@ -33,6 +34,7 @@ class _State:
     candidates = {}   # op -> whether a registered name can be a definition of it
     matched = set()
     plans = weakref.WeakKeyDictionary()  # wrapper -> the arguments of its last plan()
+    wrapped = []      # (module, name, the program's own function, what stands in its place)
 
 
 def _templates(name):
@@ -68,8 +70,36 @@ def enable_apply(solutions=None):
             op.name: any(name == _prefix(t) or name.startswith(_prefix(t) + "_") for t in _templates(op.name) for name in _State.solutions)
             for op in _make.package.ops.values()}
         _counts.clear()
+        _unwrap()
+        if _State.solutions:
+            _wrap_replaced()
     _make.package.set_apply(_apply if _State.solutions else None)
     return sum(_State.candidates.values())
+
+
+def _wrap_replaced():
+    """Puts solutions before functions that the program has put in the place of the library's own (`flashinfer.norm.rmsnorm = mine`)."""
+    for op in _make.package.ops.values():
+        if op.class_name or not _State.candidates.get(op.name):
+            continue
+        for module in {sys.modules[op.module], sys.modules[_make.__package__]}:
+            now = module.__dict__.get(op.name)
+            if callable(now) and now is not _make.package.exports[op.name]:
+                stand_in = functools.wraps(now)(functools.partial(_applied, op, now))
+                _State.wrapped.append((module, op.name, now, stand_in))
+                setattr(module, op.name, stand_in)
+
+
+def _applied(op, original, *args, **kwargs):
+    ran, result = _apply(op, args, kwargs)
+    return result if ran else original(*args, **kwargs)
+
+
+def _unwrap():
+    for module, name, original, stand_in in _State.wrapped:
+        if module.__dict__.get(name) is stand_in:
+            setattr(module, name, original)
+    _State.wrapped = []
 
 
 def disable_apply():
@@ -79,6 +109,7 @@ def disable_apply():
         _log.warning("trace_apply: no call had the definition of %s", ", ".join(unmatched))
     _make.package.set_apply(None)
     with _lock:
+        _unwrap()
         _State.solutions, _State.candidates = {}, {}
         _State.plans.clear()
         _counts.clear()
