@@ -80,7 +80,7 @@ class Strict {
       const auto fact = passed(item, facts_);
       Json entry = std::move(j_["inputs"][item.key]);
       const bool is_number = fact && fact->kind == Fact::kNumber;
-      if (item.optional && !fact) continue;
+      if (!fact && (item.optional || is_object(item))) continue;
       if (!item.scalar && fact && !fact->is_tensor() && !is_number) continue;
       if (is_number) entry["shape"] = Json();
       std::string note;
@@ -101,6 +101,11 @@ class Strict {
     if (!fixed_.empty()) j_["description"] = j_["description"].get<std::string>() + " With " + fixed_ + ".";
   }
 
+  /// Such as a workspace, which is neither a tensor nor a plain value.
+  bool is_object(const Item& item) const {
+    const op::Field* f = t_.op ? op::find_field(*t_.op, item.param) : nullptr;
+    return f && f->type == std::string_view("self");
+  }
   void add_axis(const std::string& name) {
     if (!j_["axes"].contains(name)) j_["axes"][name] = {{"type", "var"}};
   }

@@ -69,6 +69,9 @@ def decode_cp_a2a_alltoall(partial_o, softmax_stats, workspace, cp_rank, cp_size
     return (o, stats) if out is not None else tuple(results)
 
 
+decode_cp_a2a_alltoall.fi_trace = _alltoall_into.fi_trace
+
+
 def decode_cp_a2a_lse_reduce_workspace_size(max_tokens, local_heads, cp_size, head_dim, dtype):
     """Bytes a rank of a workspace of decode_cp_a2a_lse_reduce for max_tokens * local_heads rows.
 

@@ -1,17 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives have no trace definitions: one rank's tensors do not say what the call computes.
+// A definition has one rank's tensors, and what it says is what that rank computes when all pass the same
+// (trace_texts.h). Collectives whose results one rank's shapes do not give have none.
 #include "flashinfer/op/trace.h"
+#include "flashinfer/ops/comm/trace_texts.h"
 
 namespace flashinfer::ops::comm {
 namespace {
+/// Of patterns whose first result is the sum or what was normalised; the codes of others need scales of the caller.
+constexpr op::TraceEntry all_reduce(const char* pattern) {
+  return {.op = "allreduce_fusion",
+          .op_type = "comm",
+          .axes = "num_tokens(m t) hidden_dim(d)=h",
+          .inputs = "input workspace:int64 pattern residual_in rms_gamma rms_eps? weight_bias?",
+          .outputs = "output[num_tokens hidden_dim]@input",
+          .prefix = "allreduce_fusion",
+          .tags = "status:verified stage:comm fused",
+          .when = pattern,
+          .api = "flashinfer.comm.allreduce.allreduce_fusion",
+          .reference = kAllReduceReference,
+          .init = kAllReduceInit};
+}
+
 constexpr op::TraceEntry kTraces[] = {
     {.op = "AllReduceFusionWorkspace.__init__", .op_type = nullptr},
     {.op = "AllReduceFusionWorkspace.destroy", .op_type = nullptr},
-    {.op = "allreduce_fusion", .op_type = nullptr},
+    all_reduce("pattern=0"),
+    all_reduce("pattern=1"),
+    all_reduce("pattern=4"),
+    all_reduce("pattern=5"),
+    all_reduce("pattern=9"),
+    all_reduce("pattern=11"),
+    {.op = "decode_cp_a2a_alltoall_into",
+     .op_type = "comm",
+     .axes = "batch_dim(...) cp_size(c) head_dim(d)=d stats_dim(s)=s ws_elems_per_rank",
+     .inputs = "partial_o[batch_dim cp_size head_dim] softmax_stats[batch_dim cp_size stats_dim] "
+               "workspace[cp_size ws_elems_per_rank] cp_rank cp_size",
+     .outputs = "partial_o_out[batch_dim cp_size head_dim]@partial_o "
+                "softmax_stats_out[batch_dim cp_size stats_dim]@softmax_stats",
+     .prefix = "decode_cp_a2a_alltoall",
+     .tags = "status:verified stage:comm",
+     .api = "flashinfer.comm.dcp_alltoall.decode_cp_a2a_alltoall",
+     .reference = kAlltoallReference,
+     .init = kAlltoallInit},
+    {.op = "decode_cp_a2a_lse_reduce",
+     .op_type = "comm",
+     .axes = "batch_dim(...) cp_size(c) head_dim(d)=d workspace_bytes",
+     .inputs = "partial_o[batch_dim cp_size head_dim] partial_lse[batch_dim cp_size] "
+               "workspace[workspace_bytes] cp_rank cp_size lse_mode:str!",
+     .outputs = "output[batch_dim head_dim]@partial_o",
+     .prefix = "decode_cp_a2a_lse_reduce",
+     .tags = "status:experimental stage:comm",
+     .api = "flashinfer.comm.dcp_lse_reduce.decode_cp_a2a_lse_reduce",
+     .reference = kLseReduceReference,
+     .init = kLseReduceInit},
     {.op = "moe_a2a_initialize", .op_type = nullptr},
     {.op = "moe_a2a_dispatch_into", .op_type = nullptr},
-    {.op = "decode_cp_a2a_alltoall_into", .op_type = nullptr},
-    {.op = "decode_cp_a2a_lse_reduce", .op_type = nullptr},
     {.op = "moe_a2a_combine", .op_type = nullptr},
     {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
     {.op = "all_gather", .op_type = nullptr},
