@@ -115,7 +115,7 @@ constexpr Term kTerms[] = {
     {"seq_lens", "KV tokens of each request"},
     {"sf_vec_size", "elements that share a scale"},
     {"sinks", "one more logit of each query head's softmax, without a value"},
-    {"skip_softmax_threshold_scale_factor", "blocks of little weight are skipped; GPU kernels only"},
+    {"skip_softmax_threshold_scale_factor", "which blocks of little weight GPU kernels skip; nothing is skipped here"},
     {"sm_scale", "factor of the logits; 1 / sqrt(head dim) when absent"},
     {"top_k", "how many of the largest are kept: a number, or one a row"},
     {"use_cuda_graph", "later plans use the buffers given here and keep the batch size"},

@@ -68,6 +68,14 @@ def kda_prefill_supports_fp32_checkpoints(device=None, *, lower_bound=None):
     return True
 
 
+def is_trtllm_moe_supported(dtype_weights, dtype_act, quant_method=None):
+    """Whether a function `trtllm_*_moe` takes weights and inputs of those DtypeTrtllmGen, whatever the method's name."""
+    from .tllm_enums import DtypeTrtllmGen as D
+
+    return dtype_act in {D.Bfloat16: (D.Bfloat16,), D.E4m3: (D.E4m3,), D.E2m1: (D.E2m1,), D.MxE4m3: (D.MxE4m3,),
+                         D.MxE2m1: (D.MxE4m3, D.Bfloat16), D.MxInt4: (D.Bfloat16,)}.get(dtype_weights, ())
+
+
 def have_nccl_ep():
     """False: expert parallelism is not here."""
     return False

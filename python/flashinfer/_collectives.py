@@ -5,7 +5,7 @@ import weakref
 
 from . import _make
 from ._comm import AllReduceFusionWorkspace, checking
-from ._comm_backends import resolved
+from ._comm_backends import of_group
 
 _fusion = _make.package.exports["allreduce_fusion"]
 _gather = _make.package.exports["all_gather"]
@@ -19,7 +19,7 @@ def _workspace(group):
     import torch
 
     if group not in _of_group:
-        comm = group if hasattr(group, "allgather") else resolved(None, group)
+        comm = of_group(group)
         _of_group[group] = AllReduceFusionWorkspace(comm.Get_size(), comm.Get_rank(), 1, _ELEMENTS, torch.float32, comm)
     return _of_group[group]
 
@@ -108,7 +108,7 @@ class NVSHMEMAllReduce:
 
         if torch.device(device).type != "cpu":
             raise ValueError(f"NVSHMEMAllReduce: device is {device}, but ranks communicate on CPU tensors alone")
-        comm = group if hasattr(group, "allgather") else resolved(None, group)
+        comm = of_group(group)
         self._most, self._dtype = max_buffer_elements, dtype
         self._workspace = AllReduceFusionWorkspace(world_size, comm.Get_rank(), 1, max_buffer_elements, dtype, comm)
 

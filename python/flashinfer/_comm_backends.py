@@ -215,6 +215,11 @@ class SingleBackend(CommBackend):
         return self
 
 
+def of_group(group):
+    """`group` itself if it is a communicator (a torch.distributed group has methods of these names too, but no sizes), else of that group."""
+    return group if hasattr(group, "Get_size") else resolved(None, group)
+
+
 def resolved(comm_backend=None, group=None):
     """The given back end, else torch.distributed if it is initialised, else MPI if the program uses mpi4py, else one rank."""
     if comm_backend is not None:

@@ -4,7 +4,7 @@ import dataclasses
 
 from . import _native
 from ._comm import _agree, group_name
-from ._comm_backends import CommBackend, ShmBackend, resolved
+from ._comm_backends import CommBackend, ShmBackend, of_group, resolved
 
 
 def connect(comm):
@@ -90,7 +90,7 @@ def create_shared_buffer(size_in_bytes, group=None):
     Raises:
         RuntimeError: ranks of several machines, which cannot map each other's memory
     """
-    comm = group if hasattr(group, "allgather") else resolved(None, group)
+    comm = of_group(group)
     memory = share(comm, size_in_bytes, "shm")
     _shared[memory.data_ptr()] = memory, comm
     return [memory[r].data_ptr() for r in range(memory.shape[0])]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode with a context that is spread over ranks (`flashinfer.comm.decode_cp_a2a_*`). docs/comm.md."""
 from . import _make
-from ._comm_backends import resolved
+from ._comm_backends import of_group, resolved
 from ._comm_memory import share
 
 _alltoall_into = _make.package.exports["decode_cp_a2a_alltoall_into"]
@@ -99,7 +99,7 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens, local_heads, cp_size, 
         ValueError, TypeError: as decode_cp_a2a_lse_reduce_workspace_size; a group of another size
     """
     size = decode_cp_a2a_lse_reduce_workspace_size(max_tokens, local_heads, cp_size, head_dim, dtype)
-    comm = group if hasattr(group, "allgather") else resolved(None, group)
+    comm = of_group(group)
     if comm.Get_size() != cp_size:
         raise ValueError(f"decode_cp_a2a_lse_reduce_create_workspace: cp_size is {cp_size}, but the group has {comm.Get_size()} ranks")
     return share(comm, (size + 255) // 128 * 128)

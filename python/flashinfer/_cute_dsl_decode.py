@@ -156,8 +156,7 @@ class BatchDecodePagedCuteDSLWrapper(_Wrapper):
 
         Raises:
             RuntimeError: no plan
-            ValueError: tensors that are not the plan's
-            NotImplementedError: skip_softmax_threshold_scale_factor
+            ValueError: tensors that are not the plan's; a skip_softmax_threshold_scale_factor (nothing is skipped) that is not positive
         """
         import torch
 

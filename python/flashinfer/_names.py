@@ -45,7 +45,7 @@ HOMES = {
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
-                     "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
+                     "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available is_trtllm_moe_supported "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
@@ -76,6 +76,7 @@ HOMES = {
                  "qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
     "_cute_dsl_decode": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper",
     "_dsv4": "trtllm_batch_decode_sparse_mla_dsv4",
+    "jit.fp4_quantization": "gen_fp4_quantization_module",
     "_green_ctx": "create_green_ctx_streams get_cudevice get_device_resource split_device_green_ctx split_device_green_ctx_by_sm_count split_resource "
                   "split_resource_by_sm_count",
     "_hca": "convert_compressed_page_aligned_sparse_indices_to_hca_metadata",

@@ -5,7 +5,7 @@ import itertools
 
 from . import _comm_memory, _make
 from ._comm import AllReduceFusionWorkspace, _agree, checking
-from ._comm_backends import resolved
+from ._comm_backends import of_group
 from ._ulysses_topology import SUPPORTED_WORLD_SIZES, UlyssesBackendError
 
 _scatter = _make.package.exports["ulysses_scatter_heads"]
@@ -43,7 +43,7 @@ class UlyssesCommunicator:
     """
 
     def __init__(self, group=None, *, max_elems, dtype, backend="auto", device=None):
-        comm = group if hasattr(group, "allgather") else resolved(None, group)
+        comm = of_group(group)
         self.world_size, self.rank, self.max_elems, self.dtype = comm.Get_size(), comm.Get_rank(), max_elems, dtype
         problem = self._problem(max_elems, dtype, backend, device)
         _agree(comm, problem, "UlyssesCommunicator")

@@ -3,7 +3,7 @@
 import dataclasses
 import platform
 
-from ._comm_backends import resolved
+from ._comm_backends import of_group
 
 SUPPORTED_WORLD_SIZES = (2, 4, 6, 8)
 _REQUESTS = ("auto", "nvlink", "nccl")
@@ -96,7 +96,7 @@ def resolve_ulysses_backend(backend="auto", group=None, device=None):
         ValueError: an unknown back end, or different ones on different ranks
         UlyssesBackendError: "nvlink" is requested, but not possible
     """
-    comm = group if hasattr(group, "allgather") else resolved(None, group)
+    comm = of_group(group)
     for rank, other in enumerate(asked := comm.allgather(backend)):
         if other not in _REQUESTS or other != asked[0]:
             raise ValueError(f"resolve_ulysses_backend: rank {rank} has backend {other!r}, but all must have the same one of {_REQUESTS}")

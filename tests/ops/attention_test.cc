@@ -400,9 +400,8 @@ TEST(Attention, TensorsThatDifferFromThePlanAreRejected) {
 }
 
 TEST(Attention, UnsupportedArgumentsAreNamed) {
-  constexpr ErrorKind kNot = ErrorKind::kNotImplementedError;
-  expect_run_error(kNot, "skip_softmax_threshold_scale_factor",
-                   [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 1.0; });
+  expect_run_error(ErrorKind::kValueError, "skip_softmax_threshold_scale_factor is -1",
+                   [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = -1.0; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   expect_error(ErrorKind::kValueError, "backend is 'nope', but must be one of auto, fa2,", [&] {
     BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .backend = "nope"});

@@ -200,6 +200,24 @@ def test_one_rank():
     handler.shutdown()
 
 
+def test_groups_of_torch_distributed(tmp_path):
+    """Their objects have methods such as allgather of their own."""
+    dist = torch.distributed
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        group, x = dist.group.WORLD, inputs(0, 1, 4, 2, 8)
+        with comm.UlyssesCommunicator(group, max_elems=64, dtype=torch.bfloat16) as ulysses:
+            assert ulysses.scatter_heads(x) is x
+        comm.free_shared_buffer(comm.create_shared_buffer(64, group), group)
+        assert comm.decode_cp_a2a_lse_reduce_create_workspace(4, 2, 1, 64, torch.bfloat16, group).shape[0] == 1
+        rows = inputs(0, 3, 16, dtype=torch.float16)
+        summed = torch.empty_like(rows)
+        nvshmem_allreduce.NVSHMEMAllReduce(0, 1, 64, torch.float16, "cpu", group).all_reduce(rows, summed)
+        assert torch.equal(summed, rows)
+    finally:
+        dist.destroy_process_group()
+
+
 def topologies(n):
     """Ranks of one host whose GPUs all reach each other through NVLink."""
     names = [f"gpu-{r}" for r in range(n)]

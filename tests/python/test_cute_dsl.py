@@ -145,7 +145,7 @@ def test_decode_of_pages():
     for call, error, text in ((lambda: wrapper.plan(indptr, indices[:3], lens, 4, 2, 64, 8), ValueError, "3 page ids"),
                               (lambda: wrapper.run(q[:3], k, v), ValueError, "the plan has 2 requests"), (lambda: wrapper.run(q, k[:, :4], v), ValueError, "k_cache has shape"),
                               (lambda: wrapper.run(q.float(), k, v), ValueError, "q.dtype is torch.float32"),
-                              (lambda: wrapper.run(q, k, v, skip_softmax_threshold_scale_factor=1.0), NotImplementedError, "skip_softmax"),
+                              (lambda: wrapper.run(q, k, v, skip_softmax_threshold_scale_factor=0.0), ValueError, "skip_softmax"),
                               (lambda: wrapper.plan(indptr, indices, lens, 4, 2, 64, 8, window_right=3), NotImplementedError, "window_right is 3")):
         with pytest.raises(error, match=text):
             call()

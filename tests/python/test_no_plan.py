@@ -334,6 +334,33 @@ def test_block_sparse_decode(pages, rows):
         assert torch.equal(out[:, heads], want) and torch.equal(lse[:, heads], want_lse)
 
 
+def test_decode_masks_and_rows(pages):
+    q, among = torch.randn(6, 4, 64).bfloat16(), torch.tensor([[5, 3, 7], [1, 2, 6]])
+    words = torch.zeros(2, 3, 2, dtype=torch.uint16)
+    words[..., 0] = among.to(torch.uint16)
+    call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48, 0.125)
+    masked = decode.trtllm_batch_decode_with_kv_cache(*call, q_len_per_req=3, mask=words, kv_layout="NHD")
+    assert torch.equal(masked, decode.xqa_batch_decode_with_kv_cache(*call, q_len_per_req=3, mask=words))
+    packed = dict(cum_seq_lens_q=torch.tensor([0, 3, 6]).int(), max_q_len=3, q_len_per_req=None, kv_layout="NHD")
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(*call, **packed, mask=words.flatten(0, 1)), masked)
+    causal_rows = decode.trtllm_batch_decode_with_kv_cache(*call, **packed)
+    words[..., 0] = torch.tensor([1, 3, 7]).to(torch.uint16)
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(*call, **packed, mask=words, skip_softmax_threshold_scale_factor=0.5), causal_rows)
+    for message, change in (("q_len_per_req is None, so cum_seq_lens_q must", dict(q_len_per_req=None)), ("skip_softmax_threshold_scale_factor is 0", dict(skip_softmax_threshold_scale_factor=0.0)),
+                            (r"mask is uint16\[2, 3, 2\], but must be uint16\[..., 2\] with 2 rows", dict(mask=words, q_len_per_req=1))):
+        with pytest.raises(ValueError, match=message):
+            decode.trtllm_batch_decode_with_kv_cache(q[:2] if "mask" in change else q, *call[1:], kv_layout="NHD", **change)
+
+
+def test_longer_offsets_of_keys(pages):
+    q = torch.randn(4, 4, 64).bfloat16()
+    call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 2, 48, 0.125, 1.0, 2, torch.tensor([0, 2, 4]).int())
+    want = prefill.trtllm_batch_context_with_kv_cache(*call, torch.tensor([0, 40, 49]).int(), kv_layout="NHD")
+    assert torch.equal(prefill.trtllm_batch_context_with_kv_cache(*call, torch.arange(7).int(), kv_layout="NHD"), want)
+    with pytest.raises(ValueError, match=r"cum_seq_lens_kv is int32\[2\], but there are 2 requests"):
+        prefill.trtllm_batch_context_with_kv_cache(*call, torch.arange(2).int(), kv_layout="NHD")
+
+
 @pytest.mark.parametrize("message, change", [
     ("only supported by the trtllm-gen", dict(backend="xqa")), ("no sliding window", dict(window_left=4)), ("skip_softmax", dict(skip_softmax_threshold_scale_factor=0.1)),
     ("shared paged-KV", dict(uses_shared_paged_kv_idx=False)), ("block_tables must be 3D", dict(block_tables=torch.zeros(2, 3, dtype=torch.int32))),

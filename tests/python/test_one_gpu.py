@@ -285,6 +285,13 @@ def test_small_functions():
     with pytest.raises(ValueError, match="compute capability is 5.2"):
         get_sm_count_constraint(5, 2)
     _one_gpu.delay_kernel(10)
+    from flashinfer.fp4_quantization import gen_fp4_quantization_module
+    from flashinfer.fused_moe.core import is_trtllm_moe_supported
+    from flashinfer.tllm_enums import DtypeTrtllmGen as D
+
+    asked = [is_trtllm_moe_supported(w, a) for w, a in ((D.Bfloat16, D.Bfloat16), (D.E4m3, D.Bfloat16), (D.MxE2m1, D.MxE4m3), (D.MxE2m1, D.E2m1), (D.Fp16, D.Fp16))]
+    assert asked == [True, False, True, False, False]
+    assert gen_fp4_quantization_module([], "native").name == "fp4_quantization_native"
     from flashinfer.gemm.gemm_base import CudnnCaptureUnsafeError, CudnnPlanBuildInCaptureError
 
     assert issubclass(CudnnPlanBuildInCaptureError, CudnnCaptureUnsafeError) and issubclass(CudnnCaptureUnsafeError, RuntimeError)

@@ -178,7 +178,7 @@ void check_shapes(const T& a) {
 }
 void validate(const T& a) {
   const char* one_device = "the context of a request lies on one device";
-  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  attention::check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("enable_dcp=True", a.enable_dcp, one_device);
   throw_if_given("cp_world", a.cp_world != 1, one_device);

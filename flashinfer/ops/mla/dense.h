@@ -32,7 +32,7 @@ struct TrtllmBatchDecodeMla {
   std::optional<TensorView> out{};  // [..., H, ckv] as query; its dtype, bf16 for 8-bit queries
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   std::optional<TensorView> sinks{};                            // [H] f32
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
   bool is_var_seq = true;  // without effect

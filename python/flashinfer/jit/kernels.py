@@ -89,9 +89,9 @@ class JitSpecKernels(JitSpec):
 
     def write_ninja(self) -> None:
         """Writes build.ninja with the commands that compiled the kernels, for use by hand with other flags: `ninja -C <build_dir>` compiles
-        them again, beside it. RuntimeError when they are not compiled: the library instantiates their sources as it does."""
+        them again, beside it. What is not compiled yet is built first: its path holds a hash that is not known before."""
         if not self.is_compiled:
-            raise RuntimeError(f"{self.name} is not compiled: build() it first, then write_ninja() has commands to write")
+            self.build()
         write_if_different(self.ninja_path, ninja_text(self.name, self.get_compile_commands()))
 
     def build(self, verbose: Optional[bool] = None, need_lock: bool = False) -> None:

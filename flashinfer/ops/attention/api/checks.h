@@ -28,6 +28,11 @@ constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 inline void throw_if_given(std::string_view argument, bool given, std::string_view why) {
   if (given) throw_unsupported(argument, why);
 }
+/// Kernels of GPUs skip blocks of keys whose weight is below a threshold that this factor sets; here none is skipped.
+inline void check_skip_softmax(const std::optional<double>& factor) {
+  FI_CHECK(!factor || *factor > 0, ValueError, "skip_softmax_threshold_scale_factor is ", factor.value_or(0),
+           ", but must be positive");
+}
 /// A plan's kv_data_type where run() has no place for the scales of an NVFP4 cache.
 inline DType type_without_scales(DType t) {
   throw_if_given("kv_data_type=uint8", cache_type(t) == DType::kF4E2M1x2,

@@ -136,7 +136,7 @@ Call call_of_run(const Run& a) {
 
 void validate_run(const BatchDecodeRun& a) {
   const Plan& p = plan_of(a.self);
-  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   check_window(p, a.window_left);
   FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, "q_len_per_req is ",
            a.q_len_per_req.value_or(0), ", but plan() was given ", p.q_len_per_req);

@@ -63,7 +63,7 @@ struct BatchDecodeRun {
   std::optional<int64_t> window_left{};  // must be the plan's
   std::optional<TensorView> sinks{};     // [Hq] f32, natural units: added to every row's denominator once
   std::optional<int64_t> q_len_per_req{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };

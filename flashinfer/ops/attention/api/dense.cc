@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
+#include "flashinfer/ops/attention/api/draft_mask.h"
 #include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/api/page_tables.h"
@@ -16,8 +17,17 @@ void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
   FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError,
            "cum_seq_lens_q and max_q_len must be given together");
   p.causal = true;
-  if (a.cum_seq_lens_q) return set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
-  set_equal_rows(p, "q_len_per_req", a.q_len_per_req);
+  FI_CHECK(a.cum_seq_lens_q || a.q_len_per_req, ValueError,
+           "q_len_per_req is None, so cum_seq_lens_q must say which rows requests have");
+  if (a.cum_seq_lens_q)
+    set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
+  else
+    set_equal_rows(p, "q_len_per_req", *a.q_len_per_req);
+  if (!a.mask) return;
+  const int64_t rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
+  check_max("max_q_len", rows, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+  check_rows_in_cache(p, rows);
+  set_draft_mask(p, *a.mask, rows);
 }
 void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
   FI_CHECK(!a.batch_size || *a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size.value_or(0),
@@ -141,7 +151,7 @@ void check_block(const Block& a, const More& more) {
   throw_if_given("o_sf_scale", a.o_sf_scale.has_value(), "it belongs to an FP4 output");
   throw_if_given("o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
   check_tables(a);
-  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   FI_CHECK(!a.out_dtype || kOutputTypes.has(*a.out_dtype), ValueError, "out_dtype is ", name(*a.out_dtype),
            ", but must be ", to_string(kOutputTypes));
   FI_CHECK(kOutputTypes.has(out_dtype(a)), ValueError, "out_dtype is None, which means query's, ",
@@ -162,7 +172,6 @@ void check_block(const Block& a, const More& more) {
 }
 void validate_decode(const TrtllmBatchDecode& a) {
   check_output_scale(a.o_scale, out_dtype(a));
-  throw_if_given("mask", a.mask.has_value(), kNeedsGpu);
   throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
   const char* one_device = "the context of a request is on one device";
   throw_if_given("cp_world", a.cp_world != 1, one_device);
@@ -183,8 +192,8 @@ void validate_context(const TrtllmBatchContext& a) {
   check_block(a, [&](const Plan& p) {
     check_max("max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
     check_max("max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
-    FI_CHECK(!a.cum_seq_lens_kv || a.cum_seq_lens_kv->size(0) == p.batch_size + 1, ValueError,
-             "cum_seq_lens_kv.shape[0] is ", a.cum_seq_lens_kv->size(0), ", but there are ", p.batch_size, " requests");
+    FI_CHECK(!a.cum_seq_lens_kv || a.cum_seq_lens_kv->numel() > p.batch_size, ValueError, "cum_seq_lens_kv is ",
+             to_string(*a.cum_seq_lens_kv), ", but there are ", p.batch_size, " requests");
   });
 }
 template <class Block>
@@ -240,7 +249,7 @@ constexpr op::Field decode_fields[] = {
     op::attr<&D::backend>("backend", op::backends("auto|xqa:cuda|trtllm-gen:cuda")),
     op::attr<&D::q_len_per_req>("q_len_per_req"),
     op::attr<&D::o_scale>("o_scale"),
-    op::in<&D::mask>("mask", nullptr),
+    op::in<&D::mask>("mask", nullptr, kMaskWords, op::doc("bits: which rows of its request a row sees")),
     op::attr<&D::max_q_len>("max_q_len"),
     op::in<&D::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
     op::attr<&D::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
@@ -271,7 +280,7 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::bmm2_scale>("bmm2_scale", op::required),
     op::attr<&P::batch_size>("batch_size", op::required),
     op::in<&P::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
-    op::in<&P::cum_seq_lens_kv>("cum_seq_lens_kv", "b+1", op::indices, op::any_layout, op::required),
+    op::in<&P::cum_seq_lens_kv>("cum_seq_lens_kv", nullptr, op::indices, op::any_layout, op::required),
     op::attr<&P::window_left>("window_left"),
     op::out<&P::out>("out", nullptr, kOutputTypes, op::shape<out_shape<P>>, op::dtype<out_dtype<P>>),
     op::attr<&P::out_dtype>("out_dtype"),

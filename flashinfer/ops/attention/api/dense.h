@@ -30,12 +30,12 @@ struct TrtllmBatchDecode {
   std::string kv_layout = "HND";
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
-  int64_t q_len_per_req = 1;
-  double o_scale = 1.0;                // value of one unit of an e4m3 out: bmm2_scale is divided by it already
-  std::optional<TensorView> mask{};    // unsupported
-  std::optional<int64_t> max_q_len{};  // with cum_seq_lens_q
+  std::optional<int64_t> q_len_per_req = 1;  // without effect with cum_seq_lens_q
+  double o_scale = 1.0;                      // value of one unit of an e4m3 out: bmm2_scale is divided by it already
+  std::optional<TensorView> mask{};          // u16 as xqa_batch_decode_with_kv_cache takes it; absent: causal
+  std::optional<int64_t> max_q_len{};        // with cum_seq_lens_q
   std::optional<TensorView> cum_seq_lens_q{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<op::PagedKv> kv_cache_sf{};
   bool uses_shared_paged_kv_idx = true;
   std::optional<TensorView> lse{};  // [rows, Hq] f32, base 2
@@ -60,7 +60,7 @@ struct TrtllmBatchContext {
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   std::optional<int64_t> batch_size{};          // when given, that of block_tables
   TensorView cum_seq_lens_q;                    // [B+1]
-  std::optional<TensorView> cum_seq_lens_kv{};  // [B+1], not read: lengths are those of seq_lens
+  std::optional<TensorView> cum_seq_lens_kv{};  // [B+1] or longer, not read: lengths are those of seq_lens
   int64_t window_left = -1;
   std::optional<TensorView> out{};
   std::optional<DType> out_dtype{};
@@ -70,7 +70,7 @@ struct TrtllmBatchContext {
   std::optional<bool> enable_pdl{};
   std::optional<TensorView> sinks{};
   std::optional<op::PagedKv> kv_cache_sf{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   bool uses_shared_paged_kv_idx = true;
   bool causal = true;
   std::optional<TensorView> lse{};

@@ -78,7 +78,7 @@ struct BatchPrefillRun {
   std::optional<TensorView> sinks{};     // [Hq] f32, natural units: added to every row's denominator once
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // unsupported when true
 };
 /// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
@@ -153,7 +153,7 @@ struct BatchSinkRun {
   std::optional<int64_t> window_left{};
   std::optional<TensorView> sinks{};  // unsupported: use `sink`
   std::optional<op::PagedKv> kv_cache_sf{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // unsupported when true
 };
 /// Paged prefill with an additional logit sink[h], without a value, in every row's softmax: out = sum_j exp(x_j) v_j /

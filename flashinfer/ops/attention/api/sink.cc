@@ -46,7 +46,7 @@ void launch_plan(const BatchPrefillPlan& a) {
 void validate_run(const BatchSinkRun& a) {
   const Plan& p = plan_of(a.self);
   throw_if_given("sinks", a.sinks.has_value(), "the argument `sink` says the same");
-  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   check_window(p, a.window_left);

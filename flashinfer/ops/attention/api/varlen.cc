@@ -43,7 +43,7 @@ void check_lengths_of(const char* name, const std::optional<TensorView>& given, 
 void validate_ragged(const R& given) {
   check_sage(given);
   const R a = with_multiplied_types(given);
-  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   const Plan p = ragged_plan(a, false);

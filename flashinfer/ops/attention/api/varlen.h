@@ -32,7 +32,7 @@ struct TrtllmRaggedDeepseek {
   std::optional<bool> enable_pdl{};
   bool is_causal = false, return_lse = false;
   std::optional<TensorView> attention_sinks{};                  // [Hq] f32
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<TensorView> out{};                              // [tokens, Hq, Dvo]; query's dtype, bf16 for 8 bits
   std::optional<TensorView> lse{};                              // [tokens, Hq] f32, base 2
   op::Value sage_attn_sfs{op::TupleValue{{op::Value(), op::Value(), op::Value(), op::Value()}}};
