@@ -160,6 +160,13 @@ void Group::State::connect_other() {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (frame.kind == FrameKind::kError) fail("connect", frame.bytes);
+  try {
+    take_welcome(frame);
+  } catch (const std::exception&) {
+    fail("connect", "rank 0 answers in a form that this version does not know");
+  }
+}
+void Group::State::take_welcome(Frame& frame) {
   std::string_view rest = frame.bytes;
   size_t next = 0;
   for (size_t r = 0; r < static_cast<size_t>(size); ++r) {

@@ -92,6 +92,7 @@ struct Group::State {
   void connect_root();
   void connect_other();
   void welcome();
+  void take_welcome(Frame& frame);
   void add(const Fd& listener, Fd connection, Deadline deadline);
   [[noreturn]] void refuse(const Fd& listener, const Fd& newcomer, const std::string& reason);
   std::vector<std::string> exchange_root(std::string_view what, std::string_view bytes, const std::function<Fd()>& make,
