@@ -8,7 +8,8 @@ mode=${1:-build}
 
 # ccache from the first command on: installed later it would change each compile line, and all objects would be built again.
 packages="g++ cmake ninja-build ccache pkg-config nlohmann-json3-dev libcli11-dev libxxhash-dev libdeflate-dev libpcre2-dev"
-# Where the distribution has them: charts in reports, and a browser that the test of the pages runs.
+# Where the distribution has them and they can be installed: charts in reports, a browser that the test of the pages runs, and mpirun, under
+# which tests/comm runs.
 optional="libjs-chart.js"
 python_packages=""
 oracle=""
@@ -26,7 +27,7 @@ case $mode in
                      nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core
                      transformers==5.22.2 kernels==0.17.2 psutil $format"
     oracle="flashinfer-python==0.7.2.post1"
-    optional="$optional chromium-headless-shell"
+    optional="$optional chromium-headless-shell openmpi-bin"
     [ "$mode" = ci ] && packages="$packages clang-19 libclang-rt-19-dev"
     ;;
   lint)
@@ -79,8 +80,11 @@ if [ -n "$missing" ]; then
   echo "setup: installing with apt:$missing"
   apt_install $missing || { cat "$install_log" >&2; exit 1; }
 fi
+if [ -n "$more" ] && [ "$as_root" = none ]; then
+  echo "setup: what needs these packages is left out, as installing them needs root:$more" >&2
+  more=""
+fi
 for p in $more; do
-  [ "$as_root" = none ] && break
   apt-cache show "$p" >/dev/null 2>&1 || continue  # Ubuntu has no package of this browser
   echo "setup: installing with apt: $p"
   apt_install "$p" || echo "setup: $p cannot be installed; what needs it is left out" >&2
