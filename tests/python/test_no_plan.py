@@ -352,6 +352,38 @@ def test_decode_masks_and_rows(pages):
             decode.trtllm_batch_decode_with_kv_cache(q[:2] if "mask" in change else q, *call[1:], kv_layout="NHD", **change)
 
 
+def test_shares_of_a_context_add_up(pages):
+    """Two ranks with every other token each: their states merge into what one rank with all tokens gives."""
+    torch.manual_seed(11)
+    q, k, v = torch.randn(6, 4, 64).bfloat16(), torch.randn(2, 48, 2, 64).bfloat16(), torch.randn(2, 48, 2, 64).bfloat16()
+    before = torch.tensor([30, 5])  # tokens before three query rows
+
+    def share(rank, world):
+        lens = torch.tensor([len(range(rank, int(n) + 3, world)) for n in before]).int()
+        caches = [torch.zeros(6, 16, 2, 64).bfloat16() for _ in "kv"]
+        for x, cache in zip((k, v), caches):
+            for b in range(2):
+                cache.view(2, 48, 2, 64)[b, :lens[b]] = x[b, rank:int(before[b]) + 3:world]
+        return decode.trtllm_batch_decode_with_kv_cache(q, tuple(caches), WS, torch.arange(6).int().view(2, 3), lens, 48, 0.125, kv_layout="NHD", q_len_per_req=3,
+                                                        return_lse=True, cp_world=world, cp_rank=rank, causal_seqlens_kv_global=before.int())
+
+    whole, whole_lse = share(0, 1)
+    merged, lse = flashinfer.merge_state(*share(0, 2), *share(1, 2))
+    torch.testing.assert_close(merged.double(), whole.double(), rtol=2e-2, atol=1e-2)
+    torch.testing.assert_close(lse, whole_lse, rtol=1e-3, atol=1e-3)
+    for b in range(2):
+        keys = int(before[b]) + 3
+        want, _ = attention(q[3 * b:3 * b + 3], k[b, :keys], v[b, :keys], 0.125, causal(3, keys))
+        torch.testing.assert_close(whole[3 * b:3 * b + 3].double(), want, rtol=1e-2, atol=1e-2)
+    call = (torch.randn(2, 4, 64).bfloat16(), (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48, 0.125)
+    before = dict(causal_seqlens_kv_global=torch.tensor([39, 8]).int())
+    for message, change in (("cp_world and cp_rank require causal_seqlens_kv_global", dict(cp_world=2)), (r"cp_rank is 2, but must be in 0..1", dict(before, cp_world=2, cp_rank=2)),
+                            ("window_left was given beside", dict(before, window_left=3)), ("but row 0 of the request sees 41 keys", dict(causal_seqlens_kv_global=torch.tensor([40, 8]))),
+                            (r"causal_seqlens_kv_global is int64\[1\]", dict(causal_seqlens_kv_global=torch.tensor([4])))):
+        with pytest.raises(ValueError, match=message):
+            decode.trtllm_batch_decode_with_kv_cache(*call, kv_layout="NHD", **change)
+
+
 def test_longer_offsets_of_keys(pages):
     q = torch.randn(4, 4, 64).bfloat16()
     call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 2, 48, 0.125, 1.0, 2, torch.tensor([0, 2, 4]).int())

@@ -76,6 +76,10 @@ constexpr op::Case kDenseDecode[] = {
                        "kv_cache=(bf16:24x2x16x64,bf16:24x2x16x64) max_seq_len=48 bmm1_scale=0.125 uses_shared_paged_kv_idx=False"},
     {"block_sparse", "workspace_buffer=u8:0 block_tables=i32:2x4x3:randint(0,12) seq_lens=i32:2x4:randint(0,49) query=bf16:4x6x64 "
                      "kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 sinks=f32:6 enable_block_sparse_attention=True return_lse=True"},
+    {"context_share", "workspace_buffer=u8:0 block_tables=i32:3x3:range(0) seq_lens=i32:[20,1,30] query=bf16:6x4x64 kv_cache=bf16:9x2x2x16x64 max_seq_len=40 "
+                      "bmm1_scale=0.125 q_len_per_req=2 cp_world=4 cp_rank=2 causal_seqlens_kv_global=i32:[77,1,118] return_lse=True"},
+    {"tree_mask", "workspace_buffer=u8:0 block_tables=i32:2x3:range(0) seq_lens=i32:[48,7] query=bf16:6x4x64 kv_cache=bf16:6x2x2x16x64 max_seq_len=48 "
+                  "bmm1_scale=0.125 q_len_per_req=3 mask=u16:[5,0,3,0,7,0,1,0,3,0,6,0]"},
     {"block_sparse_rows_nvfp4", "workspace_buffer=u8:0 block_tables=i64:2x3x3:randint(0,12) seq_lens=i32:2x3:randint(2,49) query=bf16:6x4x64:normal(0,0.25) "
                                 "kv_cache=(u8:12x2x16x32:randint(0,256),u8:12x2x16x32:randint(0,256)) kv_cache_sf=(e4m3:12x2x16x4,e4m3:12x2x16x4) "
                                 "max_seq_len=48 bmm1_scale=0.125 q_len_per_req=2 enable_block_sparse_attention=True"},

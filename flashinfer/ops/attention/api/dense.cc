@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
+#include "flashinfer/ops/attention/api/context_parallel.h"
 #include "flashinfer/ops/attention/api/draft_mask.h"
 #include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
@@ -23,6 +24,7 @@ void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
     set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
   else
     set_equal_rows(p, "q_len_per_req", *a.q_len_per_req);
+  if (a.causal_seqlens_kv_global) return set_context_share(p, {*a.causal_seqlens_kv_global, a.cp_world, a.cp_rank});
   if (!a.mask) return;
   const int64_t rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
   check_max("max_q_len", rows, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
@@ -173,10 +175,12 @@ void check_block(const Block& a, const More& more) {
 void validate_decode(const TrtllmBatchDecode& a) {
   check_output_scale(a.o_scale, out_dtype(a));
   throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
-  const char* one_device = "the context of a request is on one device";
-  throw_if_given("cp_world", a.cp_world != 1, one_device);
-  throw_if_given("cp_rank", a.cp_rank != 0, one_device);
-  throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
+  FI_CHECK(a.causal_seqlens_kv_global || (a.cp_world == 1 && a.cp_rank == 0), ValueError,
+           "cp_world and cp_rank require causal_seqlens_kv_global, which is None");
+  for (const auto& [name, given] : {std::pair("mask", a.mask.has_value()), std::pair("window_left", a.window_left >= 0),
+                                    std::pair("enable_block_sparse_attention", a.enable_block_sparse_attention)})
+    FI_CHECK(!a.causal_seqlens_kv_global || !given, ValueError, name,
+             " was given beside causal_seqlens_kv_global, which says what rows see");
   throw_if_given("bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
   throw_if_given("request_order", !a.request_order.is_none(), kNeedsGpu);
   throw_if_given("request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
@@ -262,7 +266,7 @@ constexpr op::Field decode_fields[] = {
     op::attr<&D::enable_block_sparse_attention>("enable_block_sparse_attention"),
     op::attr<&D::cp_world>("cp_world"),
     op::attr<&D::cp_rank>("cp_rank"),
-    op::attr<&D::causal_seqlens_kv_global>("causal_seqlens_kv_global"),
+    op::in<&D::causal_seqlens_kv_global>("causal_seqlens_kv_global", nullptr, op::indices, op::any_layout),
     op::attr<&D::bf16q_fp8kv_transform_mode>("bf16q_fp8kv_transform_mode"),
     op::attr<&D::request_order>("request_order"),
     op::attr<&D::request_order_plan>("request_order_plan"),

@@ -45,9 +45,12 @@ struct TrtllmBatchDecode {
   // Every KV head attends to pages of its own, as many as its row of block_tables lists: rows are causal among the
   // tokens of these pages, as if they were the whole request.
   bool enable_block_sparse_attention = false;
-  int64_t cp_world = 1, cp_rank = 0;  // others are unsupported: a context split over devices
-  op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{},
-      request_order_plan{};  // unsupported
+  // Of cp_world ranks, cp_rank has the tokens cp_rank, cp_rank + cp_world, ... of each context in its cache: row j sees
+  // the first floor((S + j - cp_rank) / cp_world) + 1 of them, S = causal_seqlens_kv_global: tokens of all ranks before
+  // row 0.
+  int64_t cp_world = 1, cp_rank = 0;
+  std::optional<TensorView> causal_seqlens_kv_global{};                           // [B]
+  op::Value bf16q_fp8kv_transform_mode{}, request_order{}, request_order_plan{};  // unsupported
 };
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args);
 
