@@ -233,7 +233,8 @@ def test_errors_of_ragged_deepseek(error, message, change):
     (ValueError, "seq_lens is missing", dict(seq_lens=None)),
     (ValueError, "has token 144, but kv_cache has 144", dict(block_tables=torch.full((3, 2, 4), 144, dtype=torch.int32), sparse_mla_top_k=4)),
     (NotImplementedError, "enable_dcp=True is not supported", dict(enable_dcp=True)),
-    (NotImplementedError, "kv_cache of uint8", dict(kv_cache=torch.zeros(9, 16, 656, dtype=torch.uint8), sparse_mla_top_k=4))])
+    (ValueError, "kv_cache is uint8.9, 1, 16, 656., but rows of bytes have 656, for kv_lora_rank 512", dict(kv_cache=torch.zeros(9, 1, 16, 656, dtype=torch.uint8),
+                                                                                                     sparse_mla_top_k=4))])
 def test_errors_of_mla(latent, error, message, change):
     with pytest.raises(error, match=message):
         trtllm_mla(latent, **change)
@@ -420,6 +421,25 @@ def test_page_tables_of_keys_and_values(pages):
     both[0, 1, 1] = 12
     with pytest.raises(ValueError, match=r"block_tables\[0\]\[1\]\[1\] is 12, but the cache has 12 pages"):
         decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)
+
+
+@pytest.mark.parametrize("heads_first", [False, True])
+def test_latent_rows_of_bytes(heads_first):
+    """DeepSeek V3.2's rows: 512 e4m3, four float32 scales, 64 bf16."""
+    torch.manual_seed(4)
+    latent, rope, scales = torch.randn(96, 512) * 3, torch.randn(96, 64).bfloat16(), torch.rand(96, 4) * 0.1 + 0.02
+    codes = latent.to(torch.float8_e4m3fn)
+    rows = torch.cat((codes.view(torch.uint8), scales.view(torch.uint8), rope.view(torch.uint8)), 1)
+    exact = torch.cat(((codes.double().view(96, 4, 128) * scales[..., None].double()).view(96, 512), rope.double()), 1)
+    q, lists = torch.randn(3, 2, 8, 576).bfloat16(), torch.randint(-10, 96, (3, 2, 24)).int()
+    cache = rows.view(6, 1, 16, 656) if heads_first else rows.view(6, 16, 656)
+    out, lse = decode.trtllm_batch_decode_with_kv_cache_mla(q, cache, WS, 512, 512, 64, lists, None, 24, sparse_mla_top_k=24, bmm1_scale=0.03, return_lse=True, backend="sparse")
+    for b in range(3):
+        for i in range(2):
+            keys = exact[lists[b, i][lists[b, i] >= 0].long()][:, None]
+            want, want_lse = attention(q[b, i][None], keys, keys[..., :512], 0.03, torch.ones(1, len(keys), dtype=torch.bool))
+            torch.testing.assert_close(out[b, i].double(), want[0], rtol=2e-2, atol=1e-2)
+            torch.testing.assert_close(lse[2 * b + i].double(), want_lse[0], rtol=3e-3, atol=3e-3)
 
 
 def test_latent_pages_given_twice(latent):

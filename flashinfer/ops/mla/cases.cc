@@ -151,6 +151,8 @@ constexpr op::Case kDense[] = {
     {"fp8_out_of_heads", FI_MLA("128", "64") FI_PAGES "query=e4m3:4x1x16x192 kv_cache=e4m3:12x16x192 bmm1_scale=0.05 bmm2_scale=0.5 out=bf16:4x16x128"},
     {"sparse", FI_MLA("128", "32") "block_tables=i32:2x3x20:randint(-20,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:2x3x16x160 "
                "kv_cache=bf16:12x1x16x160 bmm1_scale=0.08 return_lse=True"},
+    {"sparse_packed_rows", FI_MLA("512", "64") "block_tables=i32:2x3x20:randint(-20,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 "
+                           "query=bf16:2x3x8x576 kv_cache=u8:12x1x16x656:packed_mla(0.001,0.01) bmm1_scale=0.04 return_lse=True"},
     {"sparse_lens_no_rope", FI_MLA("128", "0") "block_tables=i32:5x24:randint(0,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:5x4x128 "
                             "kv_cache=bf16:12x16x128 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,3,5] sparse_mla_top_k_lens=i32:[20,1,0,7,3]"},
 };

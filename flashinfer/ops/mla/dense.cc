@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/api/page_tables.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
+#include "flashinfer/ops/mla/packed_rows.h"
 #include "flashinfer/ops/mla/plan.h"
 
 namespace flashinfer {
@@ -100,6 +102,8 @@ Tensor requests_of(const T& a) {
   return attention::to_int32("cum_seq_lens_q", *a.cum_seq_lens_q, a.cum_seq_lens_q->size(0));
 }
 
+/// Rows of 656 bytes (packed_rows.h).
+bool is_packed(const T& a) { return a.kv_cache.dtype() == DType::kU8; }
 /// [B, pages].
 TensorView table_of(const T& a) { return a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0); }
 
@@ -110,7 +114,8 @@ Plan plan_of_block(const T& a) {
   m.num_heads = a.query.size(-2), m.head_dim_ckv = a.kv_lora_rank, m.head_dim_kpe = a.qk_rope_head_dim;
   m.page_size = sparse ? 1 : pages_of(a).size(1);
   m.causal = !sparse, m.sm_scale = number_of("bmm1_scale", a.bmm1_scale);
-  m.q_data_type = a.query.dtype(), m.kv_data_type = a.kv_cache.dtype(), m.output_dtype = out_dtype(a);
+  m.q_data_type = a.query.dtype(), m.kv_data_type = is_packed(a) ? DType::kBF16 : a.kv_cache.dtype();
+  m.output_dtype = out_dtype(a);
   m.max_q_len = sparse ? std::nullopt : a.max_q_len;
   Table t;
   if (sparse) {
@@ -130,8 +135,8 @@ TensorView cache_of(const T& a) {
   const TensorView pages = pages_of(a);
   return a.sparse_mla_top_k > 0 ? attention::merged_rows("kv_cache", pages).unsqueeze(1) : pages;
 }
-Call call_of_block(const T& a, TensorView& lse) {
-  const TensorView q = query_rows(a), cache = cache_of(a);
+Call call_of_block(const T& a, const TensorView& cache, TensorView& lse) {
+  const TensorView q = query_rows(a);
   const int64_t ckv = a.kv_lora_rank, width = ckv + a.qk_rope_head_dim;
   Call c;
   c.q_nope = q.slice(2, 0, ckv), c.q_pe = q.slice(2, ckv, width);
@@ -160,8 +165,13 @@ void check_shapes(const T& a) {
            a.qk_rope_head_dim);
   FI_CHECK(a.kv_cache.rank() == 3 || (a.kv_cache.rank() == 4 && a.kv_cache.size(1) == 1), ValueError, "kv_cache is ",
            to_string(a.kv_cache), ", but must be [pages, page_size, dim] or [pages, 1, page_size, dim]");
-  FI_CHECK(a.kv_cache.size(-1) == width, ValueError, "kv_cache.shape[-1] is ", a.kv_cache.size(-1),
+  FI_CHECK(is_packed(a) || a.kv_cache.size(-1) == width, ValueError, "kv_cache.shape[-1] is ", a.kv_cache.size(-1),
            ", but kv_lora_rank + qk_rope_head_dim is ", a.kv_lora_rank, " + ", a.qk_rope_head_dim);
+  FI_CHECK(!is_packed(a) || (a.kv_cache.size(-1) == kPackedRow && a.kv_lora_rank == kPackedLatent &&
+                             a.qk_rope_head_dim == kPackedRope && a.sparse_mla_top_k > 0),
+           ValueError, "kv_cache is ", to_string(a.kv_cache), ", but rows of bytes have ", kPackedRow,
+           ", for kv_lora_rank 512, qk_rope_head_dim 64 and sparse_mla_top_k, which are ", a.kv_lora_rank, ", ",
+           a.qk_rope_head_dim, " and ", a.sparse_mla_top_k);
   FI_CHECK(!a.sinks || (a.sinks->rank() == 1 && a.sinks->size(0) == a.query.size(-2)), ValueError, "sinks is ",
            to_string(*a.sinks), ", but must be [", a.query.size(-2), "] (query heads)");
   FI_CHECK(a.sparse_mla_top_k >= 0, ValueError, "sparse_mla_top_k is ", a.sparse_mla_top_k,
@@ -184,7 +194,6 @@ void validate(const T& a) {
   throw_if_given("cp_world", a.cp_world != 1, one_device);
   throw_if_given("cp_rank", a.cp_rank != 0, one_device);
   throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
-  throw_if_given("kv_cache of uint8", a.kv_cache.dtype() == DType::kU8, "its packed rows belong to a GPU back end");
   check_shapes(a);
   const Plan p = plan_of_block(a);
   FI_CHECK(p.nnz_qo == query_rows(a).size(0), ValueError, "query has ", query_rows(a).size(0),
@@ -226,18 +235,34 @@ op::Cost cost(const T& a) {
   return c;
 }
 
+/// The plan of a call, and its cache or the rows of it that the plan needs.
+struct Planned {
+  explicit Planned(const T& a) : plan(plan_of_block(a)), cache(cache_of(a)) {
+    if (!is_packed(a)) return;
+    rows.emplace(plan, cache.select(1, 0));
+    cache = rows->values();
+  }
+  Plan plan;
+  TensorView cache;
+  std::optional<PackedRows> rows;
+};
 /// prepare() needs a plan that outlives the run.
 op::Prepared prepare_block(const T& a) {
   TensorView lse;
-  const auto plan = std::make_shared<const Plan>(plan_of_block(a));
-  attention::Launches launches;
-  launches.add([&] { return prepare(*plan, call_of_block(a, lse)); });
-  launches.keep(plan);
-  return std::move(launches).prepared();
+  const auto planned = std::make_shared<const Planned>(a);
+  const std::shared_ptr<op::Prepared> launch(
+      new op::Prepared(prepare(planned->plan, call_of_block(a, planned->cache, lse))));
+  if (!launch->supported()) return op::Unsupported{launch->why_not()};
+  return [planned, launch] {
+    if (planned->rows) planned->rows->unpack();
+    launch->run();
+  };
 }
 void reference_block(const T& a) {
   TensorView lse;
-  run_reference(plan_of_block(a), call_of_block(a, lse));
+  const Planned planned(a);
+  if (planned.rows) planned.rows->unpack_reference();
+  run_reference(planned.plan, call_of_block(a, planned.cache, lse));
 }
 
 // ---- xqa_batch_decode_with_kv_cache_mla: the same call with fewer arguments ----
