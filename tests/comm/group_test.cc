@@ -213,10 +213,11 @@ TEST(Window, ARankKilledAtAnyMomentIsAnErrorOfAllOthers) {
     for (size_t g = 0; g < kGroups; ++g)
       for (size_t r = 0; r < kRanks; ++r) {
         const Outcome outcome = groups[g][r].wait();
-        if (r == victims[g])
-          EXPECT_EQ(outcome, "killed");
-        else  // a rank that is killed before it connects is one that never arrives
+        // A rank that is killed before it connects is one that never arrives. So is one that a busy machine starts
+        // late, and then the victim may have said so before it was killed.
+        if (r != victims[g] || outcome != "killed") {
           EXPECT_HAS(outcome, "rank ");
+        }
       }
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(20));
   }
