@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/record/encode.h"
 #include "flashinfer/record/format.h"
 
 namespace flashinfer::replay {
@@ -91,7 +92,7 @@ class Comparer {
     const Json &x = object_of(a_.record, record::kTensorDetails), &y = object_of(b_.record, record::kTensorDetails);
     std::vector<std::string> changed;
     for (const auto& [key, details] : x.items()) {
-      if (is_output(key) != outputs || !has_content(key, details)) continue;
+      if (is_output(key) != outputs || !has_content(key, details) || others_write(key, details)) continue;
       const std::string sum = string_of(details, record::kChecksum);
       const Json& other = object_of(y, key.c_str());
       if (!sum.empty() && sum == string_of(other, record::kChecksum) &&
@@ -106,6 +107,19 @@ class Comparer {
     if (changed.empty()) return;
     const Stored have = load(first_, a_, stem), want = load(second_, b_, stem);
     for (const std::string& key : changed) tensor(key, have, want, found);
+  }
+
+  /// Before the call, memory that other ranks write to in the same call, and may have begun to.
+  bool others_write(const std::string& key, const Json& details) const {
+    const Json& workspace = object_of(object_of(a_.record, record::kGroup), record::kGroupWorkspace);
+    const Json& values = object_of(a_.record, record::kInputMetadata);
+    if (!workspace.contains(record::kWindowBytes) || is_output(key) ||
+        !values.contains(str(record::kKwargPrefix, record::kGroupCall)) ||
+        string_of(details, record::kRole) != record::role_name(op::Role::kInOut))
+      return false;
+    const std::string memory = key_of(a_, string_of(workspace, record::kArgument));
+    return integer_of(details, record::kStorageId, -1) ==
+           integer_of(object_of(object_of(a_.record, record::kTensorDetails), memory.c_str()), record::kStorageId, -2);
   }
 
   template <class Found>

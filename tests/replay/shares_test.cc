@@ -4,6 +4,7 @@
 #include "flashinfer/comm/share.h"
 #include "flashinfer/ops/comm/context_parallel.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
+#include "flashinfer/replay/diff.h"
 #include "tests/replay/ranks_fixture.h"
 
 namespace flashinfer::twist {
@@ -226,6 +227,25 @@ TEST_F(SharesTest, InputsOfAllRanksAndTheMemoryCount) {
                        [](const Tensor& t) { std::memset(t.data_as<char>() + t.numel() - 16, 0, 16); }),
             1);
   EXPECT_EQ(mismatches("decode_cp_a2a_lse_reduce", 0, "arg_0", 0, add), 2);
+}
+
+/// Other ranks write what they send as soon as they like: what lay there before is no input to compare.
+TEST_F(SharesTest, TwoRecordingsAgreeWhateverArrivedFirst) {
+  record_ranks(2, work);
+  const auto copy = folder / "copy";
+  std::filesystem::copy(session(), copy, std::filesystem::copy_options::recursive);
+  const auto dispatch = calls_of("moe_a2a_dispatch_into", 1).at(1), combine = calls_of("moe_a2a_combine", 1).at(1);
+  const auto zero = [](const Tensor& t) { std::memset(t.data_as<char>(), 0, static_cast<size_t>(t.nbytes())); };
+  change(dispatch, "inputs", "kwarg_received_0", zero);
+  change(dispatch, "inputs", "kwarg_eplb_gathered_stats", zero);
+  change(combine, "inputs", "arg_0", zero);
+  const replay::Session first = replay::open_session(session()), second = replay::open_session(copy);
+  for (size_t i = 0; i < first.calls.size(); ++i) {
+    const auto diff = replay::compare_calls(first, first.read(i), second, second.read(i), {});
+    EXPECT_EQ(diff.inputs, first.calls[i].folder == combine ? replay::Agreement::kDiffers : replay::Agreement::kEqual)
+        << first.calls[i].folder;
+    EXPECT_EQ(diff.outputs, replay::Agreement::kEqual);
+  }
 }
 
 TEST_F(SharesTest, WhatIsMissingOrDamagedIsASentence) {

@@ -120,8 +120,8 @@ std::optional<TensorView> state_of(const TensorView& workspace, MoeA2aRead read)
   const auto& h = *reinterpret_cast<const MoeA2aHeader*>(window->own());
   if (h.magic != MoeA2aHeader::kMagic) return std::nullopt;
   const MoeA2aLayout layout(window->group().size(), h.max_num_tokens, h.eplb_experts);
-  const int64_t bytes = read == MoeA2aRead::kPlaces ? layout.places + 4 * h.tokens * h.top_k : layout.stats;
-  return TensorView(window->own(), DType::kU8, {bytes});
+  const int64_t ends[] = {sizeof h, layout.stats, layout.places + 4 * h.tokens * h.top_k};
+  return TensorView(window->own(), DType::kU8, {ends[static_cast<size_t>(read)]});
 }
 int64_t recorded_ranks(const std::optional<TensorView>& mask) {
   if (!mask || mask->dtype() != DType::kU64 || mask->numel() != 1 || mask->device().type != DeviceType::kCPU) return -1;

@@ -176,7 +176,7 @@ void launch(const A& a) {
   h.tokens = tokens(a), h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
   h.combine_offset = offsets.end, h.dispatched = 1;
 }
-void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kCounts); }
+void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kHeader); }
 
 op::Cost cost(const A& a) {
   double bytes = 0;

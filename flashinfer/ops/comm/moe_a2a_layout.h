@@ -55,9 +55,9 @@ struct MoeA2aMemory {
 /// ValueError: a workspace that was not initialised, or metainfo of another one.
 MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, int64_t ep_rank, int64_t ep_size);
 
-/// What a call of this rank finds in its part of the workspace, for recordings: the header, the counts, and the places
-/// of the last dispatch's tokens if they are read. Absent: the workspace was not initialised.
-enum class MoeA2aRead : bool { kCounts, kPlaces };
+/// What a call of this rank reads in its part of the workspace, for recordings: the header, and up to the counts, or up
+/// to the places of the last dispatch's tokens. Absent: the workspace was not initialised.
+enum class MoeA2aRead : uint8_t { kHeader, kCounts, kPlaces };
 std::optional<TensorView> state_of(const TensorView& workspace, MoeA2aRead read);
 /// For recordings: the bits of the mask; -1: all ranks, or a mask that is none.
 int64_t recorded_ranks(const std::optional<TensorView>& mask);
