@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
 import flashinfer
 from flashinfer import _make, _modules, _op
+from flashinfer._source import returns_list
 
 HEADER = '''# Made by tools/make_stubs.py from the library's registry.
 from enum import IntEnum
@@ -57,6 +58,8 @@ def returned(op):
     if op.tuple:
         return op.tuple.__name__
     one = "_T" if op.first_array != "None" else "Array"
+    if returns_list(op):
+        return f"list[{one}]"
     always = [f for f in op.returned if "conditional" not in f]
     if not always:
         return f"Union[{one}, tuple[{one}, ...]]"  # the requested form

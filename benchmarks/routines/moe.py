@@ -87,7 +87,7 @@ def _trtllm_fp4(args, device):
     def call(logits, x, x_scale, w1, s1, w2, s2):
         return fused_moe.trtllm_fp4_block_scale_moe(
             logits, bias, x, x_scale, w1, s1, None, None, None, None, w2, s2, None, ones, ones, ones,
-            activation_type=int(args.activation_type), **options)
+            activation_type=int(args.activation_type), **options)[0]
 
     formats = ("nvfp4", "nvfp4") if not mx else (("mxfp8" if x_scale is not None else "bf16"), "mxfp4")
     return Case(call, (logits, x, x_scale, w1, s1, w2, s2), row=_row(args, fp4_mode=args.fp4_mode), check=_CHECK, **_work(args, *formats))

@@ -125,8 +125,10 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
         raise ValueError(f"{function}: q has {tokens} tokens, but must have one without cu_seqlens and num_spec_tokens")
     starts = cu_seqlens.to(torch.int64) if cu_seqlens is not None else torch.arange(batch + 1) * tokens
     count, total = starts.numel() - 1, batch * tokens
-    if cu_seqlens is not None and num_spec_tokens is None and not disable_state_update and starts.numel() and int(starts[-1]) < total:
-        raise ValueError(f"{function}: cu_seqlens ends at {int(starts[-1])}, but q has {total} tokens: only draft tokens may be padded")
+    may_be_padded = cu_seqlens is None or num_spec_tokens is not None or disable_state_update or ssm_state_indices is not None
+    if not may_be_padded and starts.numel() and int(starts[-1]) < total:
+        raise ValueError(f"{function}: cu_seqlens ends at {int(starts[-1])}, but q has {total} tokens: only draft tokens, and batches with ssm_state_indices, may "
+                         "be padded")
     if disable_state_update:
         if not l2norm or output_final_state or num_accepted_tokens is not None or checkpoints[0]:
             raise ValueError(f"{function}: disable_state_update is True, which needs use_qk_l2norm_in_kernel and neither output_final_state nor "

@@ -23,7 +23,7 @@ import sys
 
 from . import _arrays, _docs, _engine_names, _members, _modules, _native, _trace
 from ._op import Op, aliases, enums, execute, structure, structures
-from ._source import given_outputs, source, takes_skip_check
+from ._source import given_outputs, returns_list, source, takes_skip_check
 
 _PACKAGE = __package__
 
@@ -32,6 +32,16 @@ def _is_compiling():
     """torch.compiler.is_compiling, for programs that import torch late or never."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_compiling()
+
+
+def as_list(results):
+    """Results as a list; one tensor as a list of it."""
+    return list(results) if results.__class__ in (tuple, list) else [results]
+
+
+def of_list(results):
+    """What `as_list` made a list of."""
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 class Package:
@@ -77,7 +87,7 @@ class Package:
         namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
                          _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
                          _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator, _plain=_arrays.PLAIN,
-                         _reject_negative=self.reject_negative,
+                         _reject_negative=self.reject_negative, _as_list=as_list,
                          _observed=self.call_observed, _retried=self.retried, _HandoverErrors=_arrays.HANDOVER_ERRORS, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
 
@@ -137,6 +147,8 @@ class Package:
     def flat(self, name):
         """The function `name`, but with results as the tensors they are."""
         op = self.ops[name]
+        if returns_list(op):
+            return lambda *args, **kwargs: of_list(self.exports[name](*args, **kwargs))
         if not op.is_formed:
             return self.exports[name]
         namespace = self.namespaces[op.module]

@@ -144,7 +144,9 @@ class QuantisedRunner(MoERunner):
         if pack.per_token_scale is not None and "per_token_scale" not in self.takes:
             raise ValueError(f"MoELayer: per_token_scale is given, but {self.backend_key} has none")
         result = self.call(shared, pack, view)
-        return result if self.config.finalize.do_finalize else list(result)
+        if not self.config.finalize.do_finalize:
+            return list(result)
+        return result[0] if result.__class__ is list else result
 
 
 class TrtllmFp4RoutedRunner(QuantisedRunner):

@@ -14,6 +14,18 @@ _CHECKED = frozenset(
     "nvfp4_kv_dequantize_paged nvfp4_kv_quantize nvfp4_quantize_smooth tinygemm_bf16 top_k_varlen trtllm_gen_routing".split())
 
 
+# Functions that return a list always, [output] where they return one tensor: programs take its element.
+_LISTS = frozenset("trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_mxint4_block_scale_moe trtllm_mxint4_block_scale_routed_moe".split())
+
+
+def returns_list(op):
+    return op.name in _LISTS
+
+
+def _in_form(op, expression):
+    return f"_as_list({expression})" if returns_list(op) else expression
+
+
 def takes_skip_check(op):
     """Whether the function of `op` has the keyword skip_check, which its signature does not show."""
     return op.name in _CHECKED
@@ -84,7 +96,7 @@ def _tail(op):
     given = [str(x) for x in given_outputs(op, str)]
     if op.many:
         many = f"_many(r, ({', '.join(given)}), {op.first_array}, _Tensor)"
-        return f"    return {_named(op, many)}\n"
+        return f"    return {_in_form(op, _named(op, many))}\n"
     given = given or ["None"]
     lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
     return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
@@ -113,7 +125,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     compiled = ""
     if op.is_custom_op:
         names = ", ".join(f["name"] for f in op.public)
-        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return {_named(op, f'_custom_op_{op.name}({names})')}\n"
+        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return {_in_form(op, _named(op, f'_custom_op_{op.name}({names})'))}\n"
     make = keep = ""
     if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
         make = "    {0}._handle = _new('" + op.class_name + "')\n"
@@ -134,8 +146,9 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
              + f"    try: r = {native}({arguments})\n"
              + f"    except _HandoverErrors as error: r = _retried('{op.name}', error, {native}, ({arguments},))\n{_noted(op)}{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
+    called = _in_form(op, f"_observed('{op.name}', args, kwargs)")
     observed = (f"def {name}(*args, **kwargs):\n{changes}{dropped}"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
-                   f"        return {_named(op, f'_with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)')}\n" if compiled else "")
-                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}    return _observed('{op.name}', args, kwargs)\n")
+                   f"        return {_in_form(op, _named(op, f'_with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)'))}\n" if compiled else "")
+                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}    return {called}\n")
     return plain, observed

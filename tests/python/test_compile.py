@@ -96,7 +96,7 @@ def test_opcheck(op):
         needed = tuple(f["name"] for f in op.returned if f["role"] == "out" and "required" in f)
         arguments = {k: v for k, v in arguments.items() if k not in outputs or k in needed}
         result = getattr(flashinfer, op.name)(**clone(arguments))
-        results = result if isinstance(result, tuple) else (result,)
+        results = result if isinstance(result, (tuple, list)) else (result,)
         if any(t.is_floating_point() and t.element_size() > 1 and t.isnan().any() for t in _torch._tensors(results)):
             continue  # torch compares results, and NaN is not NaN
         given = dict(zip([f["name"] for f in op.returned], results))

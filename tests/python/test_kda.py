@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kimi delta attention against the recurrence in torch's double precision, written anew; slots, draft tokens, checkpoints; errors."""
+import math
+
 import pytest
 import torch
 
@@ -324,6 +326,19 @@ def test_prepared_prefill_checks_before_the_first_launch(error, message, change)
                 cu_seqlens=torch.tensor([0, 1, 4]), sequence_lengths=(1, 3))
     with pytest.raises(error, match=message):
         kda_prefill.prepare_bf16_kda_prefill(**{**args, **change})
+
+
+def test_batches_that_engines_pad_to_one_size():
+    """Requests without tokens and slot -1, and tokens behind the last one: their outputs are zeros, and no state changes."""
+    args, states = tokens(1, 5), pool(4)
+    before, slots = states.clone(), torch.tensor([2, 1, 3, -1, -1], dtype=torch.int32)
+    output = torch.full_like(args["v"], math.nan)
+    kda.recurrent_kda(**args, initial_state=states, cu_seqlens=torch.tensor([0, 1, 2, 3, 3, 3]), ssm_state_indices=slots, output=output)
+    for i, slot in enumerate(slots[:3].tolist()):
+        out, after = recurrence(before[slot], **part(args, 0, slice(i, i + 1)))
+        close(output[0, i:i + 1], out)
+        close(states[slot], after[-1])
+    assert not output[0, 3:].any() and torch.equal(states[0], before[0])
 
 
 def test_no_lower_bound_is_the_softplus_gate():

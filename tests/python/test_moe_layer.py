@@ -5,6 +5,8 @@ import dataclasses
 import pytest
 import torch
 
+import flashinfer
+from flashinfer import trace_apply
 from flashinfer.autotuner import AutoTuner, autotune
 from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CuteDslConfig, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
                                   CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A8Config, CutlassW4A16Config, ExecutionConfig, ExpertConfig, GeGLU,
@@ -210,6 +212,30 @@ def test_quantised_formats(backend, weight, inputs, off):
     assert isinstance(separate, list) and [t.dtype for t in separate] == [torch.bfloat16, torch.bfloat16, torch.int32]
     summed = (separate[0].double()[separate[2].long().view(TOKENS, TOP_K)] * separate[1].double().unsqueeze(-1)).sum(1)
     assert (summed - expected).norm() < (off + 0.01) * expected.norm()
+
+
+@pytest.mark.parametrize("backend,weight,inputs,name", [(TrtllmFp4Config, F.NVFP4, F.NVFP4, "trtllm_fp4_block_scale_routed_moe"),
+                                                        (TrtllmMxInt4Config, F.MXINT4, F.BF16, "trtllm_mxint4_block_scale_routed_moe")], ids=["fp4", "mxint4"])
+def test_functions_of_4_bits_return_lists(monkeypatch, tmp_path, backend, weight, inputs, name):
+    """Engines take element 0: of one tensor that would be its first row."""
+    function, calls = getattr(flashinfer, name), []
+    monkeypatch.setattr(flashinfer, name, lambda **arguments: calls.append(arguments) or function(**arguments))
+    layer, pack, weights, _ = quantised_case(backend, weight, inputs)
+    expected = layer(pack, weights)
+    made = function(**calls[0])
+    assert type(made) is list and len(made) == 1 and torch.equal(made[0], expected)
+    output = torch.empty_like(expected)
+    assert function(**calls[0], output=output)[0] is output and torch.equal(output, expected)
+    apart = function(**{**calls[0], "do_finalize": False})
+    assert type(apart) is list and len(apart) == 3
+    with flashinfer.testing.candidate("reference"):
+        assert type(function(**calls[0])) is list
+    trace_apply.enable_apply({"nothing": lambda **inputs: None})  # calls are observed
+    try:
+        observed = function(**calls[0])
+    finally:
+        trace_apply.disable_apply()
+    assert type(observed) is list and torch.equal(observed[0], expected)
 
 
 def test_quantised_activations_and_parameters():
