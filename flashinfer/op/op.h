@@ -173,7 +173,7 @@ struct Op {
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
   const char* alias = nullptr;       // other names (also_named); log and dump have `name`
-  bool is_collective = false;  // needs the other ranks of a group (collective); a recording of one does not replay
+  bool is_collective = false;        // made by all ranks of a group (collective)
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
