@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mhc/kernels/params.h"
 #include "flashinfer/ops/mhc/ref.h"
@@ -83,14 +85,18 @@ MhcParams rows_params(const TensorView& residual) {
   p.rows_per_task = ops::rows_per_task(p.rows, 2 * kMhcStreams * p.hidden * residual.item_size());
   return p;
 }
-op::Prepared prepare_post(const Post& a) {
+MhcParams post_params(const Post& a) {
   MhcParams p = rows_params(a.residual);
   p.x = a.x.data(), p.out = a.out->data();
   p.post_in = a.post_layer_mix.data_as<float>(), p.comb_in = a.comb_res_mix.data_as<float>();
+  return p;
+}
+op::Prepared prepare_post(const Post& a) {
+  const MhcParams p = post_params(a);
   return ops::prepare_rows<kMhc>(MhcConfig{a.residual.dtype(), 1}, p, p.rows, p.rows_per_task);
 }
 template <class B>
-op::Prepared prepare_pre(const B& a) {
+MhcParams pre_params(const B& a) {
   MhcParams p = rows_params(a.residual);
   p.out = a.layer_input->data(), p.dot_mix = a.dot_mix.template data_as<float>(), p.splits = 1;
   double k = static_cast<double>(kMhcStreams * p.hidden);
@@ -101,7 +107,48 @@ op::Prepared prepare_pre(const B& a) {
   p.inverse_k = static_cast<float>(1 / k), p.rms_eps = static_cast<float>(a.rms_eps);
   p.pre_eps = static_cast<float>(a.mhc_pre_eps), p.sinkhorn_eps = static_cast<float>(a.mhc_sinkhorn_eps);
   p.post_factor = static_cast<float>(a.mhc_post_mult_value), p.repeat = a.sinkhorn_repeat;
+  return p;
+}
+template <class B>
+op::Prepared prepare_pre(const B& a) {
+  const MhcParams p = pre_params(a);
   return ops::prepare_rows<kMhc>(MhcConfig{a.residual.dtype(), 0}, p, p.rows, p.rows_per_task);
+}
+
+// ---- on a GPU ----
+inline constexpr jit::Kernel kPostCuda{"flashinfer/ops/mhc/kernels/cuda/mhc.cuh", "flashinfer::cu::mhc_post",
+                                       "flashinfer::MhcParams"};
+inline constexpr jit::Kernel kPreCuda{"flashinfer/ops/mhc/kernels/cuda/mhc.cuh", "flashinfer::cu::mhc_pre",
+                                      "flashinfer::MhcParams"};
+/// A block for a row's sum of squares; else blocks of a piece of 16 bytes a thread.
+MhcCudaConfig cuda_config(const TensorView& residual, const MhcParams& p, bool squares) {
+  const uint64_t places = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.residual) |
+                          reinterpret_cast<uintptr_t>(p.out) | static_cast<uint64_t>(p.hidden * residual.item_size());
+  return {.dtype = residual.dtype(),
+          .squares = squares,
+          .aligned = places % 16 == 0,
+          .threads = static_cast<short>(squares ? 512 : 128)};
+}
+cuda::Launch cuda_launch(const TensorView& residual, const MhcParams& p, const MhcCudaConfig& c) {
+  const int64_t columns = c.threads * (16 / residual.item_size());
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(p.rows);
+  if (!c.squares) l.grid[1] = static_cast<unsigned>(std::clamp<int64_t>(ceil_div(p.hidden, columns), 1, 65535));
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = static_cast<unsigned>(kMhcStreams + c.threads / 32) * sizeof(float);
+  l.pdl = true;
+  return l;
+}
+op::Prepared prepare_post_cuda(const Post& a, const op::Call& call) {
+  const MhcParams p = post_params(a);
+  const MhcCudaConfig c = cuda_config(a.residual, p, false);
+  return ops::prepare_cuda<kPostCuda>(c, p, call.device, cuda_launch(a.residual, p, c));
+}
+template <class B>
+op::Prepared prepare_pre_cuda(const B& a, const op::Call& call) {
+  const MhcParams p = pre_params(a);
+  const MhcCudaConfig c = cuda_config(a.residual, p, p.sqrsum == nullptr);
+  return ops::prepare_cuda<kPreCuda>(c, p, call.device, cuda_launch(a.residual, p, c));
 }
 
 // ---- shapes ----
@@ -173,9 +220,11 @@ constexpr op::Field prenorm_fields[] = {
 };
 #undef FI_NUMBERS
 #undef FI_RESULTS
-constexpr op::Candidate post_candidates[] = {op::cpu<prepare_post>(), op::reference<ref::mhc_post>()};
-constexpr op::Candidate pre_candidates[] = {op::cpu<prepare_pre<Pre>>(), op::reference<ref::mhc_pre_big_fuse>()};
-constexpr op::Candidate prenorm_candidates[] = {op::cpu<prepare_pre<Prenorm>>(),
+constexpr op::Candidate post_candidates[] = {op::cuda<prepare_post_cuda>(), op::cpu<prepare_post>(),
+                                             op::reference<ref::mhc_post>()};
+constexpr op::Candidate pre_candidates[] = {op::cuda<prepare_pre_cuda<Pre>>(), op::cpu<prepare_pre<Pre>>(),
+                                            op::reference<ref::mhc_pre_big_fuse>()};
+constexpr op::Candidate prenorm_candidates[] = {op::cuda<prepare_pre_cuda<Prenorm>>(), op::cpu<prepare_pre<Prenorm>>(),
                                                 op::reference<ref::mhc_pre_with_prenorm>()};
 constexpr op::Case kPost[] = {
     {"bf16", "x=bf16:5x4096 residual=bf16:5x4x4096 post_layer_mix=f32:5x4 comb_res_mix=f32:5x4x4", "cpu",
@@ -196,7 +245,8 @@ constexpr op::Case kPre[] = {
      "num_splits=4 rms_eps=1e-5 mhc_pre_eps=1e-3 mhc_sinkhorn_eps=1e-3 mhc_post_mult_value=2.0 sinkhorn_repeat=3"},
 };
 constexpr op::Case kPrenorm[] = {
-    {"bf16", "dot_mix=f32:5x24:normal(0,20) residual=bf16:5x4x4096 mhc_scale=f32:3 mhc_base=f32:24", "cpu", op::kTrace},
+    {"bf16", "dot_mix=f32:5x24:normal(0,20) residual=bf16:5x4x4096 mhc_scale=f32:3 mhc_base=f32:24", "cpu",
+     op::kAot | op::kTrace},
     {"one_split_odd",
      "dot_mix=f32:1x3x24 residual=f32:3x4x55 mhc_scale=f32:3 mhc_base=f32:24 sinkhorn_repeat=1 "
      "mhc_post_mult_value=2.0"},

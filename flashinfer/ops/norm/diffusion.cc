@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/norm/diffusion.h"
 
-#include <cmath>
-#include <memory>
-#include <vector>
-
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/cuda.h"
@@ -23,11 +19,8 @@ namespace {
 using GammaBeta = DitGateGammaBeta;
 using GateScale = DitGateScaleShift;
 using Scale = DitScaleShift;
-using QkRope = FusedQkRmsNormRope;
 inline constexpr jit::Kernel kDit{"flashinfer/ops/norm/kernels/cpu/diffusion.h", "flashinfer::cpu::dit_norm",
                                   "flashinfer::DitNormParams"};
-inline constexpr jit::Kernel kQkRope{"flashinfer/ops/norm/kernels/cpu/diffusion.h", "flashinfer::cpu::qk_norm_rope",
-                                     "flashinfer::QkNormRopeParams"};
 
 // ---- the three LayerNorms ----
 DitRows rows_of(const TensorView& t) {
@@ -180,103 +173,6 @@ op::Cost cost_dit(const B& a) {
   return {.bytes = 6.0 * static_cast<double>(a.input.nbytes()), .flops = 12.0 * static_cast<double>(a.input.numel())};
 }
 
-// ---- fused_qk_rmsnorm_rope ----
-/// cos and sin of a part's angles at every place, each [extent][pairs].
-struct Tables {
-  std::vector<float> cos[3], sin[3];
-};
-std::array<int64_t, 3> extents_of(const QkRope& a) { return {a.ppf, a.pph, a.ppw}; }
-std::array<int64_t, 3> channels_of(const QkRope& a) {
-  return {a.num_frame_channels, a.num_height_channels, a.num_width_channels};
-}
-std::array<int64_t, 3> heads_of(const QkRope& a) { return {a.num_heads_q, a.num_heads_k, a.num_heads_v}; }
-std::shared_ptr<const Tables> tables_of(const QkRope& a) {
-  auto t = std::make_shared<Tables>();
-  for (size_t part = 0; part < 3; ++part) {
-    const int64_t channels = channels_of(a)[part];
-    for (int64_t place = 0; place < extents_of(a)[part]; ++place)
-      for (int64_t i = 0; i < channels / 2; ++i) {
-        const double angle = static_cast<double>(place) *
-                             std::pow(a.base, -2.0 * static_cast<double>(i) / static_cast<double>(channels));
-        t->cos[part].push_back(static_cast<float>(std::cos(angle) * a.attention_factor));
-        t->sin[part].push_back(static_cast<float>(std::sin(angle) * a.attention_factor));
-      }
-  }
-  return t;
-}
-DType rope_out_dtype(const QkRope& a) { return a.output_fp8 ? DType::kF8E4M3 : a.qkv.dtype(); }
-template <int kPart>
-op::Shape rope_shape(const QkRope& a) {
-  const int64_t heads = heads_of(a)[kPart];
-  if (a.qkv.rank() == 3) return {4, {a.qkv.size(0), a.qkv.size(1), heads, a.head_dim}};
-  return {3, {a.qkv.size(0), heads, a.head_dim}};
-}
-op::Prepared prepare_rope(const QkRope& a) {
-  QkNormRopeParams p{};
-  const bool batched = a.qkv.rank() == 3;
-  p.qkv = a.qkv.data();
-  ops::norm::row_strides(a.qkv, p.qkv_stride);
-  p.weight[0] = a.is_qk_norm ? a.q_weight.data() : nullptr, p.weight[1] = a.is_qk_norm ? a.k_weight.data() : nullptr;
-  const TensorView* outs[] = {&*a.q_out, &*a.k_out, &*a.v_out};
-  const auto tables = tables_of(a);
-  for (size_t i = 0; i < 3; ++i) {
-    p.out[i] = outs[i]->data();
-    p.out_stride[i][0] = outs[i]->stride(0), p.out_stride[i][1] = batched ? outs[i]->stride(1) : 0,
-    p.out_stride[i][2] = outs[i]->stride(-2);
-    p.heads[i] = heads_of(a)[i], p.extent[i] = extents_of(a)[i], p.pairs[i] = channels_of(a)[i] / 2;
-    p.cos[i] = tables->cos[i].data(), p.sin[i] = tables->sin[i].data();
-    const double scale = i < 2 ? a.output_quant_scale : a.v_quant_scale;
-    p.out_scale[i] = a.output_fp8 ? static_cast<float>(scale) : 1.0f;
-  }
-  p.dim = a.head_dim, p.eps = static_cast<float>(a.eps);
-  p.inner = batched ? std::max<int64_t>(a.qkv.size(1), 1) : 1;
-  p.rows = batched ? a.qkv.size(0) * a.qkv.size(1) : a.qkv.size(0);
-  p.rows_per_task = ops::rows_per_task(p.rows, a.qkv.size(-1) * (a.qkv.item_size() + size_of(rope_out_dtype(a))));
-  const QkNormRopeConfig config{a.qkv.dtype(), rope_out_dtype(a), static_cast<unsigned char>(a.interleave)};
-  return ops::with_kernel<kQkRope>(config,
-                                   [p, tables](jit::CpuFn fn) { ops::run_rows(fn, p, p.rows, p.rows_per_task); });
-}
-void validate_rope(const QkRope& a) {
-  FI_CHECK(a.qkv.rank() == 2 || a.qkv.rank() == 3, ValueError, "qkv is ", to_string(a.qkv),
-           ", but must be [rows, dim] or [batch, rows, dim]");
-  for (const auto& [name, x] :
-       {std::pair("ppf", a.ppf), std::pair("pph", a.pph), std::pair("ppw", a.ppw), std::pair("head_dim", a.head_dim)})
-    FI_CHECK(x >= 1, ValueError, name, " is ", x, ", but must be at least 1");
-  FI_CHECK(a.head_dim % 2 == 0 && a.head_dim <= kMaxQkNormRopeDim, ValueError, "head_dim is ", a.head_dim,
-           ", but must be even and at most ", kMaxQkNormRopeDim);
-  for (const auto& [name, x] : {std::pair("num_heads_q", a.num_heads_q), std::pair("num_heads_k", a.num_heads_k),
-                                std::pair("num_heads_v", a.num_heads_v)})
-    FI_CHECK(x >= 0, ValueError, name, " is ", x, ", but must be at least 0");
-  int64_t channels = 0;
-  for (const auto& [name, x] :
-       {std::pair("num_frame_channels", a.num_frame_channels), std::pair("num_height_channels", a.num_height_channels),
-        std::pair("num_width_channels", a.num_width_channels)}) {
-    FI_CHECK(x >= 0 && x % 2 == 0, ValueError, name, " is ", x, ", but must be even");
-    channels += x;
-  }
-  FI_CHECK(channels == a.head_dim, ValueError, "num_frame_channels, num_height_channels and num_width_channels sum to ",
-           channels, ", but head_dim is ", a.head_dim);
-  const int64_t width = (a.num_heads_q + a.num_heads_k + a.num_heads_v) * a.head_dim, seq = a.ppf * a.pph * a.ppw;
-  FI_CHECK(a.qkv.size(-1) == width, ValueError, "qkv.shape[-1] is ", a.qkv.size(-1), ", but the heads have ", width,
-           " elements (", a.num_heads_q, " + ", a.num_heads_k, " + ", a.num_heads_v, " of ", a.head_dim, ")");
-  FI_CHECK(a.qkv.rank() == 3 ? a.qkv.size(1) == seq : a.qkv.size(0) % seq == 0, ValueError, "qkv is ", to_string(a.qkv),
-           ", but a video has ", seq, " rows (ppf * pph * ppw)");
-  for (const auto& [name, w, heads] :
-       {std::tuple("q_weight", &a.q_weight, a.num_heads_q), std::tuple("k_weight", &a.k_weight, a.num_heads_k)})
-    FI_CHECK(w->rank() == 1 && w->size(0) == heads * a.head_dim, ValueError, name, " is ", to_string(*w),
-             ", but must be [", heads * a.head_dim, "]");
-  FI_CHECK(a.eps >= 0, ValueError, "eps is ", a.eps, ", but must be at least 0");
-  FI_CHECK(a.base > 0, ValueError, "base is ", a.base, ", but must be positive");
-  if (a.factor != 1.0)
-    throw NotImplementedError(str("factor=", a.factor, " is not supported: YARN's scaling is not available"));
-  FI_CHECK(a.attention_factor == 1.0, ValueError, "attention_factor is ", a.attention_factor,
-           ", but must be 1.0 when factor is 1.0");
-}
-op::Cost cost_rope(const QkRope& a) {
-  return {.bytes = static_cast<double>(a.qkv.nbytes() + a.qkv.numel() * size_of(rope_out_dtype(a))),
-          .flops = 8.0 * static_cast<double>(a.qkv.numel())};
-}
-
 // ---- tables ----
 template <class B>
 constexpr auto gate_of() {
@@ -323,42 +219,9 @@ constexpr op::Field scale_fields[] = {
 };
 #undef FI_BIAS
 #undef FI_TAIL
-#define FI_OUT(name, part) \
-  op::out<&QkRope::name>(#name, nullptr, op::floats | op::fp8, op::shape<rope_shape<part>>, op::dtype<rope_out_dtype>)
-constexpr op::Field rope_fields[] = {
-    op::in<&QkRope::qkv>("qkv", nullptr, op::floats),
-    op::in<&QkRope::q_weight>("q_weight", nullptr, op::same_as("qkv")),
-    op::in<&QkRope::k_weight>("k_weight", nullptr, op::same_as("qkv")),
-    op::attr<&QkRope::ppf>("ppf", op::required, op::keyword_only),
-    op::attr<&QkRope::pph>("pph", op::required),
-    op::attr<&QkRope::ppw>("ppw", op::required),
-    op::attr<&QkRope::num_frame_channels>("num_frame_channels", op::required),
-    op::attr<&QkRope::num_height_channels>("num_height_channels", op::required),
-    op::attr<&QkRope::num_width_channels>("num_width_channels", op::required),
-    op::attr<&QkRope::num_heads_q>("num_heads_q", op::required),
-    op::attr<&QkRope::num_heads_k>("num_heads_k", op::required),
-    op::attr<&QkRope::num_heads_v>("num_heads_v", op::required),
-    op::attr<&QkRope::head_dim>("head_dim", op::required),
-    op::attr<&QkRope::eps>("eps"),
-    op::attr<&QkRope::base>("base"),
-    op::attr<&QkRope::interleave>("interleave"),
-    op::attr<&QkRope::factor>("factor"),
-    op::attr<&QkRope::low>("low"),
-    op::attr<&QkRope::high>("high"),
-    op::attr<&QkRope::attention_factor>("attention_factor"),
-    op::attr<&QkRope::is_qk_norm>("is_qk_norm"),
-    op::attr<&QkRope::output_fp8>("output_fp8"),
-    op::attr<&QkRope::output_quant_scale>("output_quant_scale"),
-    op::attr<&QkRope::v_quant_scale>("v_quant_scale"),
-    FI_OUT(q_out, 0),
-    FI_OUT(k_out, 1),
-    FI_OUT(v_out, 2),
-};
-#undef FI_OUT
 template <class B>
 constexpr op::Candidate dit_candidates[] = {op::cuda<prepare_dit_cuda<B>>(), op::cpu<prepare_dit<B>>(),
                                             op::reference<ref::dit_norm<B>>()};
-constexpr op::Candidate rope_candidates[] = {op::cpu<prepare_rope>(), op::reference<ref::qk_norm_rope>()};
 }  // namespace
 
 namespace ops::norm {
@@ -375,10 +238,6 @@ constinit const op::Op dit_scale_op = op::define<Scale, validate_dit<Scale>, cos
     "fused_dit_residual_layernorm_scale_shift", "flashinfer.norm",
     "residual_out = residual + input; norm_out = its LayerNorm * (1 + scale + scale_bias) + shift + shift_bias.",
     scale_fields, dit_candidates<Scale>, dit_scale_cases);
-constinit const op::Op qk_norm_rope_op = op::define<QkRope, validate_rope, cost_rope>(
-    "fused_qk_rmsnorm_rope", "flashinfer.norm",
-    "RMSNorm of all heads of Q and of K, a rotation by a video's frame, height and width, and a copy of V.",
-    rope_fields, rope_candidates, qk_norm_rope_cases);
 }  // namespace ops::norm
 
 std::pair<Tensor, Tensor> fused_dit_gate_residual_layernorm_gamma_beta(const GammaBeta& a) {
@@ -389,9 +248,6 @@ std::pair<Tensor, Tensor> fused_dit_gate_residual_layernorm_scale_shift(const Ga
 }
 std::pair<Tensor, Tensor> fused_dit_residual_layernorm_scale_shift(const Scale& a) {
   return op::call(ops::norm::dit_scale_op, a);
-}
-std::tuple<Tensor, Tensor, Tensor> fused_qk_rmsnorm_rope(const QkRope& a) {
-  return op::call(ops::norm::qk_norm_rope_op, a);
 }
 
 }  // namespace flashinfer

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -25,9 +27,10 @@ constexpr const char* kSegments = "segment_packbits";
 int64_t bytes_for(int64_t bits) { return bits > 0 ? ceil_div(bits, 8) : 0; }
 op::Shape packed_shape(const PackBits& a) { return {1, {bytes_for(a.x.size(0))}}; }
 op::Shape packed_shape(const SegmentPackBits& a) {
+  const Tensor indptr = host_readable(a.indptr);  // of a GPU: waits for its stream
   int64_t total = 0;
-  for (int64_t s = 0; s + 1 < a.indptr.size(0); ++s)
-    total += bytes_for(op::index_at(a.indptr, s + 1) - op::index_at(a.indptr, s));
+  for (int64_t s = 0; s + 1 < indptr.size(0); ++s)
+    total += bytes_for(op::index_at(indptr, s + 1) - op::index_at(indptr, s));
   return {1, {total}};
 }
 
@@ -45,7 +48,8 @@ void launch(const PackBits& a, jit::CpuFn fn) {
 }
 
 void validate_segments(const SegmentPackBits& a) {
-  const int64_t last = op::check_indptr("indptr", a.indptr), n = a.x.size(0);
+  const Tensor indptr = host_readable(a.indptr);
+  const int64_t last = op::check_indptr("indptr", indptr), n = a.x.size(0);
   FI_CHECK(last == n, ValueError, "indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n, " elements");
 }
 void launch(const SegmentPackBits& a, jit::CpuFn fn) {
@@ -81,6 +85,35 @@ op::Prepared prepare_cuda(const PackBits& a, const op::Call& call) {
   return ops::prepare_cuda<kPackCuda>(c, p, call.device, l);
 }
 
+inline constexpr jit::Kernel kPackSegmentsCuda{"flashinfer/ops/quantization/kernels/cuda/layout.cuh",
+                                               "flashinfer::cu::pack_segments", "flashinfer::PackSegmentsCudaParams"};
+/// The first bytes of the segments, on the device.
+template <class I>
+void put_offsets(const SegmentPackBits& a) {
+  const Tensor indptr = host_readable(a.indptr);
+  std::vector<I> to(static_cast<size_t>(indptr.size(0)));
+  for (size_t s = 1; s < to.size(); ++s) {
+    const auto i = static_cast<int64_t>(s);
+    to[s] = static_cast<I>(to[s - 1] + bytes_for(op::index_at(indptr, i) - op::index_at(indptr, i - 1)));
+  }
+  copy_bytes(a.new_indptr->data(), a.new_indptr->device(), to.data(), kCpu, to.size() * sizeof(I));
+}
+op::Prepared prepare_segments_cuda(const SegmentPackBits& a, const op::Call& call) {
+  if (!a.new_indptr->is_contiguous()) return op::Unsupported{"new_indptr must be contiguous on a GPU"};
+  const PackSegmentsCudaParams p{
+      static_cast<const uint8_t*>(a.x.data()), a.y->data_as<uint8_t>(), ops::strided_indices(a.indptr),
+      ops::strided_indices(*a.new_indptr),     a.indptr.size(0) - 1,    a.y->size(0)};
+  const PackBitsCudaConfig c{a.bitorder == "big", 0, 128};
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(ceil_div(p.bytes, c.threads));
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.pdl = true;
+  return ops::with_cuda_kernel<kPackSegmentsCuda>(c, call.device, [&a, p, l](const jit::CudaLoaded& kernel) {
+    a.new_indptr->dtype() == DType::kI64 ? put_offsets<int64_t>(a) : put_offsets<int32_t>(a);
+    ops::launch_unless_empty(kernel, p, l);
+  });
+}
+
 template <class B>
 op::Cost cost(const B& a) {
   return {.bytes = 1.125 * static_cast<double>(a.x.numel())};
@@ -103,7 +136,7 @@ constexpr op::Field segments_fields[] = {
 };
 constexpr op::Candidate packbits_candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare<PackBits>>(),
                                                  op::reference<ref::packbits>()};
-constexpr op::Candidate segments_candidates[] = {op::cpu<prepare<SegmentPackBits>>(),
+constexpr op::Candidate segments_candidates[] = {op::cuda<prepare_segments_cuda>(), op::cpu<prepare<SegmentPackBits>>(),
                                                  op::reference<ref::segment_packbits>()};
 constexpr const char* kModule = "flashinfer.quantization";
 constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits>>(

@@ -9,6 +9,7 @@
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_call.h"
 #include "flashinfer/ops/linear_attention/kda/fused_call.h"
+#include "flashinfer/ops/linear_attention/kda/fused_cuda.h"
 #include "flashinfer/ops/linear_attention/kda/ref.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 #include "flashinfer/ops/linear_attention/parts.h"
@@ -194,19 +195,21 @@ constexpr op::Field packed_fields[] = {
     op::in<&Packed::t1_state_indices>("t1_state_indices", "r", DType::kI32, op::any_layout, op::keyword_only),
 };
 #undef FI_INPUTS
-template <class B>
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate fused_candidates[] = {op::cuda<ops::linear_attention::prepare_fused_cuda>(),
+                                              op::cpu<prepare_cpu<Fused>>(), op::reference<reference<Fused>>()};
+constexpr op::Candidate packed_candidates[] = {op::cuda<ops::linear_attention::prepare_packed_cuda>(),
+                                               op::cpu<prepare_cpu<Packed>>(), op::reference<reference<Packed>>()};
 }  // namespace
 
 namespace ops::linear_attention {
 constinit const op::Op fused_kda_op = op::define<Fused, validate_fused, cost<Fused>>(
     "fused_kda_decode", "flashinfer.kda_decode",
     "Causal convolution, a step of Kimi delta attention and a gated RMS norm for one token of each row.", fused_fields,
-    candidates<Fused>, fused_kda_cases, {2e-2, 2e-2});
+    fused_candidates, fused_kda_cases, {2e-2, 2e-2});
 constinit const op::Op packed_fused_kda_op = op::define<Packed, validate_packed, cost<Packed>>(
     "packed_fused_kda_decode", "flashinfer.kda_decode",
     "fused_kda_decode for draft tokens: several of each sequence, with a state after each.", packed_fields,
-    candidates<Packed>, packed_fused_kda_cases, {2e-2, 2e-2});
+    packed_candidates, packed_fused_kda_cases, {2e-2, 2e-2});
 }  // namespace ops::linear_attention
 
 Tensor fused_kda_decode(const Fused& a) { return op::call(ops::linear_attention::fused_kda_op, a); }

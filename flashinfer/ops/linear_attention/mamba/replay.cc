@@ -6,6 +6,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/mamba/replay_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/replay_ref.h"
 #include "flashinfer/ops/linear_attention/ops.h"
 #include "flashinfer/ops/linear_attention/parts.h"
@@ -152,8 +153,7 @@ ReplayParams params_of(const B& a) {
     p.state.scale = a.state_scale->template data_as<float>(), p.state.scale_slot = a.state_scale->stride(0),
     p.state.scale_head = a.state_scale->stride(1), p.state.scale_dim = a.state_scale->stride(2);
   p.x_cache = ring(a.x_cache), p.b_cache = ring(a.B_cache), p.dt_cache = ring(a.dt_cache), p.a = per_head(a.A);
-  if (a.rand_seed)
-    p.rounds = a.philox_rounds, p.seed = static_cast<uint64_t>(*a.rand_seed->template data_as<int64_t>());
+  if (a.rand_seed) p.rounds = a.philox_rounds;
   if constexpr (requires { a.x; }) {
     p.softplus = a.dt_softplus;
     p.x = operand(a.x), p.dt = operand(a.dt), p.z = operand(a.z), p.out = operand(a.out), p.b = operand(a.B),
@@ -177,12 +177,18 @@ op::Prepared prepare_cpu(const B& a) {
   return ops::with_kernel<kReplay>(ReplayConfig{a.state.dtype(), a.x_cache.dtype()}, [&a](jit::CpuFn fn) {
     const std::vector<ReplayRow> rows = la::replay_rows(a);
     ReplayParams p = params_of(a);
+    if (a.rand_seed) p.seed = static_cast<uint64_t>(*a.rand_seed->template data_as<int64_t>());
     p.rows = rows.data(), p.count = static_cast<int64_t>(rows.size());
     p.in_order = share_slots(rows, requires { a.x; });
     const int64_t units = p.in_order ? p.heads : p.count * p.heads;
     p.per_task = ops::rows_per_task(units, 2 * p.dim * p.dstate * a.state.item_size());
     ops::run_rows_with_scratch(fn, p, p.count ? units : 0, p.per_task, replay_scratch(p.dim, p.dstate));
   });
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const bool in_order = call.device.type == DeviceType::kEmu && share_slots(la::replay_rows(a), requires { a.x; });
+  return la::prepare_replay_cuda(a, call, params_of(a), in_order);
 }
 
 // ---- tables ----
@@ -245,8 +251,9 @@ constexpr op::Field layer_fields[] = {
     op::in<&Layer::rand_seed>("rand_seed", nullptr, DType::kI64),
     op::attr<&Layer::philox_rounds>("philox_rounds"),
 };
-constexpr op::Candidate ssu_candidates[] = {op::cpu<prepare_cpu<Ssu>>(), op::reference<ref::checkpointing_ssu>()};
-constexpr op::Candidate layer_candidates[] = {op::cpu<prepare_cpu<Layer>>(),
+constexpr op::Candidate ssu_candidates[] = {op::cuda<prepare_cuda<Ssu>>(), op::cpu<prepare_cpu<Ssu>>(),
+                                            op::reference<ref::checkpointing_ssu>()};
+constexpr op::Candidate layer_candidates[] = {op::cuda<prepare_cuda<Layer>>(), op::cpu<prepare_cpu<Layer>>(),
                                               op::reference<ref::replayssm_materialize_layer>()};
 }  // namespace
 

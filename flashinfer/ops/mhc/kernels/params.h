@@ -23,6 +23,23 @@ struct MhcConfig {
   friend constexpr bool operator==(const MhcConfig&, const MhcConfig&) = default;
 };
 
+struct MhcCudaConfig {
+  DType dtype;
+  unsigned char squares;  // of the pre-mapping: the sum of squares is that of residual
+  short aligned;          // every row begins at 16 bytes and fills whole ones
+  short threads;          // of a block
+
+  static constexpr const char* kName = "flashinfer::MhcCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("squares", squares);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const MhcCudaConfig&, const MhcCudaConfig&) = default;
+};
+
 /// All arrays are contiguous, row by row.
 struct MhcParams {
   const void *x, *residual;

@@ -66,4 +66,25 @@ struct QkNormRopeParams {
   int64_t rows_per_task;
 };
 
+struct QkNormRopeCudaConfig {
+  DType dtype, out;
+  unsigned char interleave, aligned;  // aligned: pieces of 16 bytes of qkv everywhere, and as many elements of results
+  short threads;                      // of a block
+
+  static constexpr const char* kName = "flashinfer::QkNormRopeCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("out", out);
+    v("interleave", interleave);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const QkNormRopeCudaConfig&, const QkNormRopeCudaConfig&) = default;
+};
+struct QkNormRopeCudaParams {
+  QkNormRopeParams rows;    // without its tables
+  const double* frequency;  // [dim / 2]: what a pair's place is multiplied by
+};
+
 }  // namespace flashinfer

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
+#include "flashinfer/ops/quantization/fp8/sage_cuda.h"
 #include "flashinfer/ops/quantization/kernels/sage_params.h"
 #include "flashinfer/ops/quantization/ops.h"
 
@@ -206,7 +207,8 @@ constexpr op::Field fields[] = {
     op::result<&S::k_mean>("k_mean", nullptr, DType::kF32, op::shape<v_scale_shape>, op::contiguous,
                            op::when<&S::smooth_k>, op::doc("mean of the keys over all tokens")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<ops::prepare_sage_cuda>(), op::cpu<prepare>(),
+                                        op::reference<reference>()};
 }  // namespace
 
 namespace ops::quantization {

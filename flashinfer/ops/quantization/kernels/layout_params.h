@@ -3,6 +3,8 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/kernels/common/page_table.h"
+
 namespace flashinfer {
 
 struct InterleaveCudaConfig {
@@ -46,6 +48,13 @@ struct PackBitsCudaParams {
   const uint8_t* x;
   uint8_t* y;
   int64_t n;
+};
+/// Segment s: elements [from[s], from[s + 1]) of x, bytes [to[s], to[s + 1]) of y.
+struct PackSegmentsCudaParams {
+  const uint8_t* x;
+  uint8_t* y;
+  StridedIndices from, to;
+  int64_t segments, bytes;
 };
 
 }  // namespace flashinfer

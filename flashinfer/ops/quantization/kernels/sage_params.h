@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/common/page_table.h"
 
 namespace flashinfer {
 
@@ -34,6 +35,32 @@ struct SageParams {
   const SageBlock* blocks;
   int64_t tokens, heads, dim, block_count, columns;  // `columns` scales of a head
   int64_t items_per_task;                            // of heads * block_count, or of heads
+};
+
+struct SageCudaConfig {
+  DType dtype, out;
+  unsigned char mean, aligned;  // of partial results: sums; pieces of 16 bytes of x
+  int threads;
+
+  static constexpr const char* kName = "flashinfer::SageCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("out", out);
+    v("mean", mean);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const SageCudaConfig&, const SageCudaConfig&) = default;
+};
+/// As SageParams; `block` tokens of a request share a scale (sage_blocks).
+struct SageCudaParams {
+  const void* x;
+  void* q;
+  float *scales, *partials;  // partials: [chunks][heads * dim]
+  const float* mean;
+  StridedIndices cum;  // offsets of the requests; null: one
+  int64_t requests, tokens, heads, dim, block, columns, chunk, chunks;
 };
 
 }  // namespace flashinfer

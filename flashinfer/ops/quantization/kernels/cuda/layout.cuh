@@ -4,6 +4,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/memory.h"
+#include "flashinfer/kernels/cuda/page_table.h"
 #include "flashinfer/ops/quantization/kernels/layout_params.h"
 
 namespace flashinfer::cu {
@@ -78,6 +79,28 @@ FI_GLOBAL_FN void pack_bits(const PackBitsCudaParams& p) {
       p.y[at / 8] = y[0];
       if (at + 8 < p.n) p.y[at / 8 + 1] = y[1];
     }
+  }
+  depend_launch();
+}
+
+/// A thread makes a byte.
+template <PackBitsCudaConfig C>
+FI_GLOBAL_FN void pack_segments(const PackSegmentsCudaParams& p) {
+  depend_wait();
+  const int64_t at = static_cast<int64_t>(block_x()) * C.threads + thread_x();
+  if (at < p.bytes) {
+    int64_t s = 0, high = p.segments;  // the last segment that begins at or before the byte; empty ones begin there too
+    while (high - s > 1) {
+      const int64_t middle = (s + high) / 2;
+      (strided_index(p.to, middle) <= at ? s : high) = middle;
+    }
+    const int64_t first = strided_index(p.from, s) + 8 * (at - strided_index(p.to, s)),
+                  left = strided_index(p.from, s + 1) - first;
+    uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < left) bits |= (p.x[first + i] != 0 ? 1u : 0u) << (C.big ? 7 - i : i);
+    p.y[at] = static_cast<uint8_t>(bits);
   }
   depend_launch();
 }
