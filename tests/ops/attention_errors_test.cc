@@ -316,7 +316,7 @@ TEST(AttentionErrors, DensePageTables) {
   run([](auto& a) { a.max_q_len = 1; }, kValue, "cum_seq_lens_q and max_q_len must be given together");
   run([&](auto& a) { a.sinks = sinks; }, kValue, "sinks is float32[3], but must be [4] (num_qo_heads)");
   run([](auto& a) { a.o_sf_scale = 1.0; }, kNot, "o_sf_scale is not supported");
-  run([](auto& a) { a.cp_world = 2; }, kNot, "cp_world");
+  run([](auto& a) { a.cp_world = 2; }, kValue, "cp_world and cp_rank require causal_seqlens_kv_global");
 }
 
 TEST(AttentionErrors, Ranges) {
