@@ -10,13 +10,14 @@
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
 # make nvrtc-versions   all GPU kernels with NVRTC 12.4, 12.6, 12.9, 13.0 and the newest, a spill fails; VERSIONS="12.4": these
+# make nccl-versions   looks into the newest libnccl for CUDA 12 and 13 for the names that the library calls; VERSIONS="nvidia-nccl-cu12==2.18.3": these
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
 VERSION = $(shell cat version.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions format format-check lint install packages dist wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions nccl-versions format format-check lint install packages dist wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -76,6 +77,12 @@ nvrtc-versions:
 	@cmake --preset release >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target device_tests emu_tests
 	@tools/nvrtc_versions.py --build $(BUILD) $(VERSIONS)
+
+nccl-versions:
+	@tools/setup.sh test
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target comm_tests
+	@tools/nccl_versions.py --build $(BUILD) $(VERSIONS)
 
 format:
 	@tools/setup.sh lint

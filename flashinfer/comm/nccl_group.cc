@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/comm/nccl_group.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "flashinfer/comm/group_state.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/emu_memory.h"
 
 namespace flashinfer::comm {
 namespace {
@@ -19,15 +21,29 @@ using Clock = std::chrono::steady_clock;
 /// Waits of the host look so often whether ranks still live; between, they look at NCCL and the stream alone.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 
+/// Makes the device current, if it is a GPU.
+class OnDevice {
+ public:
+  explicit OnDevice(Device d) {
+    if (d.type == DeviceType::kCUDA) current_.emplace(d.index);
+  }
+
+ private:
+  std::optional<cuda::Current> current_;
+};
+
 /// Why this process cannot take part, or empty.
-std::string problem_of(int device) {
+std::string problem_of(Device device) {
   if (!library().why_not.empty()) return library().why_not;
-  return cuda::why_no_device(device);
+  return device.type == DeviceType::kEmu ? "" : cuda::why_no_device(device.index);
 }
 std::string version_text(int version) { return str(version / 10000, ".", version / 100 % 100, ".", version % 100); }
 }  // namespace
 
-std::shared_ptr<NcclGroup> NcclGroup::connect(std::shared_ptr<Group> group, int device) {
+NcclGroup::NcclGroup(std::shared_ptr<Group> group, Device device)
+    : group_(std::move(group)), device_(device), process_(getpid()), watch_(group_) {}
+
+std::shared_ptr<NcclGroup> NcclGroup::connect(std::shared_ptr<Group> group, Device device) {
   const std::string problem = problem_of(device);
   // All ranks learn of a problem, so that none waits in NCCL for the others.
   const auto problems = group->exchange("NcclGroup", problem),
@@ -39,11 +55,12 @@ std::shared_ptr<NcclGroup> NcclGroup::connect(std::shared_ptr<Group> group, int 
   }
   std::shared_ptr<NcclGroup> made(new NcclGroup(std::move(group), device));
   made->init();
+  made->watch_.start([group = made.get()] { group->look(); });
   return made;
 }
 
 void NcclGroup::init() {
-  const cuda::Current current(device_);
+  const OnDevice scope(device_);
   nccl::UniqueId id{};
   Result result = nccl::kSuccess;
   if (rank() == 0) result = library().ncclGetUniqueId(&id);
@@ -57,21 +74,23 @@ void NcclGroup::init() {
 
 /// Waits for what was enqueued, when all is well; the other ranks do so too.
 NcclGroup::~NcclGroup() {
+  watch_.stop();
+  if (process_ != getpid()) return;  // a forked child has no communicator
   if (!comm_) return;
   try {
-    const cuda::Current current(device_);
+    const OnDevice scope(device_);
     for (const cuda::Handle w : windows_)
       settle("ncclCommWindowDeregister", library().ncclCommWindowDeregister(comm_, w));
     settle("ncclCommFinalize", library().ncclCommFinalize(comm_));
     library().ncclCommDestroy(comm_);
+    watch_.left();
   } catch (const Error&) {  // fail() has aborted the communicator
   }
 }
 
 std::string NcclGroup::why_gone() const {
-  for (int r = 0; r < size(); ++r)
-    if (std::string gone = group_->why_gone(r); !gone.empty()) return gone;
-  return {};
+  const auto gone = watch_.gone();
+  return gone ? gone->why : "";
 }
 std::string NcclGroup::text_of(Result result) const {
   const char* detail = comm_ ? library().ncclGetLastError(comm_) : nullptr;
@@ -79,10 +98,39 @@ std::string NcclGroup::text_of(Result result) const {
              detail && *detail ? str(": ", detail) : "");
 }
 
-void NcclGroup::fail(const char* what, const std::string& reason) {
-  failed_ = str(what, ": ", reason);
+void NcclGroup::abort(const std::string& reason) {
+  failed_ = reason;
+  const OnDevice scope(device_);
   if (comm_) library().ncclCommAbort(std::exchange(comm_, nullptr));
+}
+void NcclGroup::fail(const char* what, const std::string& reason) {
+  const std::string failure = str(what, ": ", reason);
+  watch_.failed("failed: " + failure);
+  abort(failure);
   throw GroupError(str("group '", group_->name(), "', rank ", rank(), ": ", failed_));
+}
+void NcclGroup::abandon(const std::string& reason) noexcept {
+  try {
+    const std::scoped_lock lock(mutex_);
+    if (!comm_) return;
+    watch_.failed("raised " + reason);
+    abort("this rank raised " + reason);
+  } catch (const std::exception&) {
+  }
+}
+
+/// Ends what waits on the GPU for a rank that is gone.
+void NcclGroup::look() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // a call that waits looks itself
+  if (!lock || !comm_) return;
+  try {
+    if (const auto lost = watch_.lost()) return abort(lost->why);
+    Result state = nccl::kSuccess;
+    if (library().ncclCommGetAsyncError(comm_, &state) == nccl::kSuccess && state != nccl::kSuccess &&
+        state != nccl::kInProgress)
+      abort(text_of(state));
+  } catch (const std::exception&) {  // the next call finds it
+  }
 }
 
 void NcclGroup::settle(const char* what, Result result) {
@@ -104,16 +152,24 @@ void NcclGroup::settle(const char* what, Result result) {
   fail(what, gone.empty() ? text : str(gone, "; ", text));
 }
 
-void NcclGroup::begin(const char* what) {
+void NcclGroup::settle_into(const char* what, Result result, void* out, size_t bytes) {
+  settle(what, result);
+  if (device_.type == DeviceType::kEmu) emu_memory::wrote(out, bytes);
+}
+
+std::unique_lock<std::mutex> NcclGroup::begin(const char* what) {
+  std::unique_lock lock(mutex_);
   if (!failed_.empty())
     throw GroupError(str("group '", group_->name(), "', rank ", rank(), ": ", what, ": failed before: ", failed_));
   ++calls_;
+  return lock;
 }
 
 void NcclGroup::all_gather(const void* in, void* out, size_t bytes, Stream stream) {
-  begin("all_gather");
-  const cuda::Current current(device_);
-  settle("all_gather", library().ncclAllGather(in, out, bytes, nccl::kInt8, comm_, stream));
+  const auto lock = begin("all_gather");
+  const OnDevice scope(device_);
+  settle_into("all_gather", library().ncclAllGather(in, out, bytes, nccl::kInt8, comm_, stream), out,
+              static_cast<size_t>(size()) * bytes);
 }
 
 void NcclGroup::all_to_all(const void* in, void* out, size_t bytes, Stream stream) {
@@ -130,8 +186,8 @@ void NcclGroup::exchange(std::span<const Part> sends, std::span<const Part> rece
   for (const auto parts : {sends, receives})
     for (const Part& p : parts)
       FI_CHECK(p.rank >= 0 && p.rank < size(), ValueError, "a part is for rank ", p.rank, ", but there are ", size());
-  begin("exchange");
-  const cuda::Current current(device_);
+  const auto lock = begin("exchange");
+  const OnDevice scope(device_);
   const nccl::Library& l = library();
   settle("ncclGroupStart", l.ncclGroupStart());
   Result first = nccl::kSuccess;
@@ -144,26 +200,30 @@ void NcclGroup::exchange(std::span<const Part> sends, std::span<const Part> rece
     if (p.bytes) note(l.ncclRecv(p.at, p.bytes, nccl::kInt8, p.rank, comm_, stream));
   const Result ended = l.ncclGroupEnd();  // also after an error: a group must not stay open
   settle("exchange", first == nccl::kSuccess ? ended : first);
+  for (const Part& p : receives)
+    if (device_.type == DeviceType::kEmu) emu_memory::wrote(p.at, p.bytes);
 }
 
 void NcclGroup::all_reduce(const void* in, void* out, size_t count, DType dtype, Stream stream) {
   const nccl::Type type = nccl::type_of(dtype);
-  begin("all_reduce");
-  const cuda::Current current(device_);
-  settle("all_reduce", library().ncclAllReduce(in, out, count, type, nccl::kSum, comm_, stream));
+  const auto lock = begin("all_reduce");
+  const OnDevice scope(device_);
+  settle_into("all_reduce", library().ncclAllReduce(in, out, count, type, nccl::kSum, comm_, stream), out,
+              count * static_cast<size_t>(size_of(dtype)));
 }
 
 void NcclGroup::reduce_scatter(const void* in, void* out, size_t count, DType dtype, Stream stream) {
   const nccl::Type type = nccl::type_of(dtype);
-  begin("reduce_scatter");
-  const cuda::Current current(device_);
-  settle("reduce_scatter", library().ncclReduceScatter(in, out, count, type, nccl::kSum, comm_, stream));
+  const auto lock = begin("reduce_scatter");
+  const OnDevice scope(device_);
+  settle_into("reduce_scatter", library().ncclReduceScatter(in, out, count, type, nccl::kSum, comm_, stream), out,
+              count * static_cast<size_t>(size_of(dtype)));
 }
 
 bool NcclGroup::register_memory(void* memory, size_t bytes) {
   if (!library().ncclCommWindowRegister || !library().ncclCommWindowDeregister) return false;
-  begin("register_memory");
-  const cuda::Current current(device_);
+  const auto lock = begin("register_memory");
+  const OnDevice scope(device_);
   cuda::Handle window = nullptr;
   settle("ncclCommWindowRegister",
          library().ncclCommWindowRegister(comm_, memory, bytes, &window, nccl::kWindowCollSymmetric));
@@ -172,13 +232,15 @@ bool NcclGroup::register_memory(void* memory, size_t bytes) {
 }
 
 void NcclGroup::synchronize(Stream stream) {
-  if (!failed_.empty()) begin("synchronize");
-  const cuda::Current current(device_);
-  cuda::Event event(device_);
+  const auto lock = begin("synchronize");
+  --calls_;
+  if (device_.type == DeviceType::kEmu) return;
+  const OnDevice scope(device_);
+  cuda::Event event(device_.index);
   event.record(stream);
   const double patience = timeout_seconds();
-  const auto begin = Clock::now();
-  auto next_look = begin + kLookEvery;
+  const auto began = Clock::now();
+  auto next_look = began + kLookEvery;
   while (!event.done()) {
     Result result = nccl::kSuccess;
     if (library().ncclCommGetAsyncError(comm_, &result) != nccl::kSuccess || result != nccl::kSuccess)
@@ -186,7 +248,7 @@ void NcclGroup::synchronize(Stream stream) {
     if (Clock::now() < next_look) continue;
     next_look = Clock::now() + kLookEvery;
     if (const std::string gone = why_gone(); !gone.empty()) fail("synchronize", gone);
-    if (std::chrono::duration<double>(Clock::now() - begin).count() > patience)
+    if (std::chrono::duration<double>(Clock::now() - began).count() > patience)
       fail("synchronize", str("the stream's calls, ", calls_, " collective ones, did not end within ", patience,
                               " s (FLASHINFER_COMM_TIMEOUT_S)"));
     std::this_thread::yield();

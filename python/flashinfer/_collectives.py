@@ -14,20 +14,22 @@ _ELEMENTS = 1 << 20  # of the memory: larger tensors go through it in pieces
 _of_group = weakref.WeakKeyDictionary()
 
 
-def _workspace(group):
-    """The memory of the ranks of `group`, made by the first call: collective."""
+def _workspace(group, device):
+    """The memory of the ranks of `group` for tensors of this rank's device, made by the first call: collective."""
     import torch
 
-    if group not in _of_group:
+    of_device = _of_group.setdefault(group, {})
+    if device not in of_device:
         comm = of_group(group)
-        _of_group[group] = AllReduceFusionWorkspace(comm.Get_size(), comm.Get_rank(), 1, _ELEMENTS, torch.float32, comm)
-    return _of_group[group]
+        of_device[device] = AllReduceFusionWorkspace(comm.Get_size(), comm.Get_rank(), 1, _ELEMENTS, torch.float32, comm, device=device)
+    return of_device[device]
 
 
 @atexit.register
 def _close():
-    for workspace in list(_of_group.values()):
-        workspace.destroy()
+    for of_device in list(_of_group.values()):
+        for workspace in of_device.values():
+            workspace.destroy()
 
 
 def quantized_all_reduce(inp, group, *, scale_group=256, block_size=None, num_warps=None, max_num_blocks=None, p2p_phase3=None, output=None):
@@ -48,7 +50,7 @@ def quantized_all_reduce(inp, group, *, scale_group=256, block_size=None, num_wa
         ValueError: arguments that do not fit together
         RuntimeError: a rank that calls something else, died or does not arrive in time
     """
-    workspace = _workspace(group)
+    workspace = _workspace(group, "cpu")
     with checking(workspace, "quantized_all_reduce"):
         if block_size is not None and (scale_group < 1 or block_size % scale_group):
             raise ValueError(f"quantized_all_reduce: block_size ({block_size}) must be divisible by scale_group ({scale_group})")
@@ -75,7 +77,7 @@ def all_gather_matmul(inp, w, group, *, backend="auto", verbose=False):
     """
     import torch
 
-    workspace = _workspace(group)
+    workspace = _workspace(group, str(inp.device))
     with checking(workspace, "all_gather_matmul"):
         if inp.dim() != 2 or w.dim() != 2 or w.shape[0] != inp.shape[1] or w.dtype != inp.dtype:
             raise ValueError(f"all_gather_matmul: inp is {inp.dtype} of shape {tuple(inp.shape)} and w {w.dtype} of shape {tuple(w.shape)}, but must be of one "
@@ -88,14 +90,14 @@ def all_gather_matmul(inp, w, group, *, backend="auto", verbose=False):
 
 
 class NVSHMEMAllReduce:
-    """All-reduces of one group, through shared memory of one machine. Collective.
+    """All-reduces of one group: through shared memory of one machine, of GPUs as allreduce_fusion. Collective.
 
     Args:
         local_rank: not used
         world_size: ranks of the group
         max_buffer_elements: elements of the largest tensor
         dtype: float16, bfloat16 or float32
-        device: "cpu"
+        device: "cpu", or this rank's GPU
         group: of torch.distributed, or a communicator; None: torch.distributed, MPI, or one rank
         should_init: not used: there is nothing to initialise
 
@@ -106,11 +108,14 @@ class NVSHMEMAllReduce:
     def __init__(self, local_rank, world_size, max_buffer_elements, dtype, device, group=None, should_init=True):
         import torch
 
-        if torch.device(device).type != "cpu":
-            raise ValueError(f"NVSHMEMAllReduce: device is {device}, but ranks communicate on CPU tensors alone")
+        device = torch.device(device)
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"NVSHMEMAllReduce: device is {device}, but must be 'cpu' or a GPU")
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
         comm = of_group(group)
         self._most, self._dtype = max_buffer_elements, dtype
-        self._workspace = AllReduceFusionWorkspace(world_size, comm.Get_rank(), 1, max_buffer_elements, dtype, comm)
+        self._workspace = AllReduceFusionWorkspace(world_size, comm.Get_rank(), 1, max_buffer_elements, dtype, comm, device=device)
 
     def all_reduce(self, inp, out):
         """out = the sum of all ranks' inp, in the dtype and the order of the ranks.

@@ -153,11 +153,12 @@ class AllReduceFusionWorkspace(_Workspace):
 class TRTLLMAllReduceFusionWorkspace(AllReduceFusionWorkspace):
     """The workspace of backend "trtllm"; both back ends are the same."""
 
-    def __init__(self, tp_size, tp_rank, max_token_num, hidden_dim, dtype=None, comm_backend=None, group=None, *, device=None):
+    def __init__(self, tp_size, tp_rank, max_token_num, hidden_dim, dtype=None, comm_backend=None, group=None, *, device=None,
+                 transport="auto"):
         import torch
 
         super().__init__(tp_size, tp_rank, max_token_num, hidden_dim, torch.float16 if dtype is None else dtype, comm_backend, group,
-                         device=device)
+                         transport, device=device)
 
 
 class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
@@ -166,7 +167,7 @@ class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
     _name = "mnnvl"
 
     def __init__(self, mapping, max_num_tokens=None, hidden_dim=None, dtype=None, buffer_size_in_bytes=None, comm_backend=None, *,
-                 device=None):
+                 device=None, transport="auto"):
         import torch
 
         dtype = torch.float16 if dtype is None else dtype
@@ -174,7 +175,7 @@ class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
             max_num_tokens, hidden_dim = 1, max(1, buffer_size_in_bytes // (mapping.tp_size * dtype.itemsize))
         elif max_num_tokens is None or hidden_dim is None:
             raise ValueError("MNNVLAllReduceFusionWorkspace: max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given")
-        super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend, device=device)
+        super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend, None, transport, device=device)
 
     @staticmethod
     def get_required_buffer_size_bytes(tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
@@ -194,16 +195,18 @@ def create_allreduce_fusion_workspace(
         backend="auto", world_size=None, rank=None, max_token_num=None, hidden_dim=None, dtype=None, gpus_per_node=None, comm_backend=None,
         force_oneshot_support=False, group=None, *, top_k=None, rms_eps=None, weight_bias=None, routed_scaling_factor=None,
         include_shared_expert=None, add_residual=None, write_residual_output=None, apply_rms_norm=None, output_dtype=None, dynamic_fp8=None,
-        write_norm_output=None, config=None, device=None):
+        write_norm_output=None, config=None, device=None, transport="auto"):
     """A workspace for inputs of up to [max_token_num, hidden_dim] elements of `dtype`, on every rank of the group. Collective.
 
     Args:
         device: of the tensors of its calls, "cpu" or this rank's "cuda:N"; absent: the current GPU once torch has used one, else the CPU
+        transport: what carries the data. On the CPU "shm", "tcp" or "mpi". On GPUs "peers", whose kernels access each other's memory, or "nccl";
+            "auto": peers if all GPUs can
 
     Raises:
         RuntimeError: an unknown back end
         ValueError: options of "mnnvl-cutedsl", which needs a GPU; sizes that are missing or not possible, on any rank
-        NotImplementedError: a GPU that is not there, or whose memory the other ranks' cannot access, on any rank
+        NotImplementedError: a GPU that is not there; GPUs that neither access each other's memory nor have NCCL, on any rank
     """
     given = locals()
     problem, kind = None, ValueError
@@ -221,5 +224,5 @@ def create_allreduce_fusion_workspace(
         from ._mapping import Mapping
 
         mapping = Mapping(world_size=world_size, rank=rank, gpus_per_node=gpus_per_node or world_size, tp_size=world_size)
-        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend, device=device)
-    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, device=device)
+        return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend, device=device, transport=transport)
+    return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, device=device, transport=transport)

@@ -87,7 +87,7 @@ class MixedCommHandler:
         self.tp_rank = local_rank % self.local_tp_size + inter_rank % self.inter_tp_size * self.local_tp_size
         self.dp_rank = local_rank // self.local_tp_size + inter_rank // self.inter_tp_size * self.local_dp_size
         self.use_autotune = use_autotune
-        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, resolved(comm_backend))
+        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, resolved(comm_backend), device="cpu")
         self.is_running = True
 
     def get_valid_op_list(self):

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 from . import _comm_memory, _make
-from ._comm import AllReduceFusionWorkspace, _agree, checking
+from ._comm import AllReduceFusionWorkspace, _agree, _current_device, checking
 from ._comm_backends import of_group
 from ._ulysses_topology import SUPPORTED_WORLD_SIZES, UlyssesBackendError
 
@@ -28,32 +28,36 @@ class UlyssesWorkspace:
 
 
 class UlyssesCommunicator:
-    """Exchanges between the layouts [B, S / ranks, H, D] and [B, S, H / ranks, D], by copies through shared memory. Collective; a context manager.
+    """Exchanges between the layouts [B, S / ranks, H, D] and [B, S, H / ranks, D], by copies through shared memory, or between GPUs. Collective; a context manager.
 
     Args:
         group: of torch.distributed, or a communicator; None: torch.distributed, MPI, or one rank
         max_elems: elements of the largest tensor of a call, at most 2^31 - 1; the same on all ranks
         dtype: float16, bfloat16 or float32, of all tensors
-        backend: "auto" or "nccl": shared memory; "nvlink" needs GPUs
-        device: None or "cpu"
+        backend: on the CPU "auto" or "nccl": shared memory. On GPUs "nvlink": each other's memory, "nccl", or "auto": nvlink if all GPUs can
+        device: of the tensors, "cpu" or this rank's "cuda:N"; None: the current GPU once torch has used one, else the CPU
 
     Raises:
         ValueError: arguments that are not possible, or differ between ranks
-        UlyssesBackendError: backend "nvlink"
+        UlyssesBackendError: backend "nvlink" of ranks on the CPU
     """
 
     def __init__(self, group=None, *, max_elems, dtype, backend="auto", device=None):
         comm = of_group(group)
         self.world_size, self.rank, self.max_elems, self.dtype = comm.Get_size(), comm.Get_rank(), max_elems, dtype
-        problem = self._problem(max_elems, dtype, backend, device)
+        self.device = str(device or _current_device())
+        problem = self._problem(max_elems, dtype, backend, self.device)
         _agree(comm, problem, "UlyssesCommunicator")
         for rank, other in enumerate(comm.allgather((max_elems, str(dtype), backend))):
             if other != (max_elems, str(dtype), backend):
                 raise ValueError(f"UlyssesCommunicator: rank {rank} has (max_elems, dtype, backend) {other}, but rank {self.rank} has "
                                  f"{(max_elems, str(dtype), backend)}")
-        if backend == "nvlink":
+        on_gpu = self.device != "cpu"
+        if backend == "nvlink" and not on_gpu:
             raise UlyssesBackendError("backend='nvlink' needs GPUs that NVLink connects, but these are ranks on CPU tensors: use 'auto'")
-        self._workspace = None if self.world_size == 1 else AllReduceFusionWorkspace(self.world_size, self.rank, 1, max_elems, dtype, comm)
+        transport = {"nvlink": "peers", "nccl": "nccl"}.get(backend, "auto") if on_gpu else "auto"
+        self._workspace = None if self.world_size == 1 else AllReduceFusionWorkspace(self.world_size, self.rank, 1, max_elems, dtype, comm,
+                                                                                     backend=transport, device=self.device)
         self._closed = False
 
     @staticmethod
@@ -64,14 +68,14 @@ class UlyssesCommunicator:
             return f"dtype is {dtype}, but must be torch.float16, torch.bfloat16 or torch.float32"
         if backend not in ("auto", "nvlink", "nccl"):
             return f"backend is {backend!r}, but must be 'auto', 'nvlink' or 'nccl'"
-        if device is not None and str(device) != "cpu":
-            return f"device is {device!r}, but must be None or 'cpu'"
+        if device != "cpu" and not device.startswith("cuda:"):
+            return f"device is {device!r}, but must be None, 'cpu' or 'cuda:N'"
         return None
 
     @property
     def backend(self):
-        """What carries the data: "shm", shared memory."""
-        return "shm"
+        """What carries the data: "shm", shared memory; "gpu", their memory or NCCL."""
+        return "shm" if self.device == "cpu" else "gpu"
 
     @property
     def fallback_reason(self):
@@ -99,8 +103,8 @@ class UlyssesCommunicator:
 
     def _check(self, x, workspace, elems=None):
         elems = x.numel() if elems is None else elems
-        if x.dim() != 4 or x.dtype != self.dtype or x.device.type != "cpu" or 0 in x.shape:
-            raise ValueError(f"x is {x.dtype} of shape {tuple(x.shape)} on {x.device}, but must be {self.dtype} with four positive extents on the CPU")
+        if x.dim() != 4 or x.dtype != self.dtype or str(x.device) != self.device or 0 in x.shape:
+            raise ValueError(f"x is {x.dtype} of shape {tuple(x.shape)} on {x.device}, but must be {self.dtype} with four positive extents on {self.device}")
         if elems > self.max_elems:
             raise ValueError(f"there are {elems} elements, but max_elems is {self.max_elems}")
         if workspace is not None and (not isinstance(workspace, UlyssesWorkspace) or workspace.max_elems < elems):
@@ -207,7 +211,8 @@ class _Exchange:
         import torch
 
         if self.workspace is None:
-            self.workspace = AllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, self.memory.shape[1] // 4 + 1, torch.float32, self.comm)
+            self.workspace = AllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, self.memory.shape[1] // 4 + 1, torch.float32, self.comm,
+                                                     device="cpu")
         return self.workspace
 
 

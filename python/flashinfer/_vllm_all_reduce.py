@@ -2,7 +2,7 @@
 """All-reduce under the names that vLLM calls (`flashinfer.comm.vllm_*`), by allreduce_fusion. docs/comm.md.
 
 Addresses are those of create_shared_buffer; nothing is ever read from any other. The data goes through the workspace of allreduce_fusion, so
-the registered buffers only say what may be summed.
+the registered buffers only say what may be summed. Tensors of a GPU go through a workspace of that GPU, which graphs may capture as they are.
 """
 import itertools
 
@@ -15,30 +15,39 @@ _reducers, _handles = {}, itertools.count(1)
 
 
 class _Reducer:
-    """A group's all-reduces; the workspace is made by the first call and by one with more elements, on all ranks."""
+    """A group's all-reduces; the workspace of a device is made by its first call and by one with more elements, on all ranks."""
 
-    def __init__(self, meta, comm, rank):
-        self.meta, self.comm, self.rank = meta, comm, rank
-        self.buffers, self.workspace, self.capacity = [], None, 0
+    def __init__(self, meta, comm, rank, full_nvlink):
+        self.meta, self.comm, self.rank, self.full_nvlink = meta, comm, rank, full_nvlink
+        self.buffers, self.workspaces = [], {}
 
     def holds(self, tensor):
         """Whether the tensor lies in this rank's part of a registered buffer."""
         first, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
         return any(b[self.rank].data_ptr() <= first and first + size <= b[self.rank].data_ptr() + b.shape[1] for b in self.buffers)
 
-    def workspace_for(self, size):
+    def workspace_for(self, size, device):
         import torch
 
-        if size > self.capacity:
-            self.close()
-            self.capacity = max(1 << 20, 1 << (size - 1).bit_length())
-            self.workspace = TRTLLMAllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, self.capacity // 4, torch.float32, self.comm,
-                                                           device="cpu")
-        return self.workspace
+        capacity, workspace = self.workspaces.get(device, (0, None))
+        if size > capacity:
+            if workspace is not None:
+                workspace.destroy()
+            capacity = max(1 << 20, 1 << (size - 1).bit_length())
+            self.workspaces[device] = capacity, TRTLLMAllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, capacity // 4, torch.float32, self.comm,
+                                                                               device=device)
+        return self.workspaces[device][1]
+
+    def wants_one_shot(self, inp, row):
+        """vLLM's choice on GPUs, by size; None: that of allreduce_fusion."""
+        ranks, size = self.comm.Get_size(), inp.numel() * inp.element_size()
+        if inp.device.type == "cpu" or inp.numel() // row <= ranks:
+            return None
+        return ranks == 2 or (self.full_nvlink and size < (512 << 10 if ranks <= 4 else 256 << 10))
 
     def close(self):
-        if self.workspace is not None:
-            self.workspace.destroy()
+        for _, workspace in self.workspaces.values():
+            workspace.destroy()
 
 
 def _reducer(fa, function):
@@ -59,7 +68,7 @@ def vllm_init_custom_ar(ipc_tensors, rank_data, rank, full_nvlink):
         ipc_tensors: the addresses that create_shared_buffer(vllm_meta_size()) returned
         rank_data: memory of a GPU kernel; not used
         rank: this rank
-        full_nvlink: of GPUs; changes no result
+        full_nvlink: whether NVLink connects all GPUs; changes no result
 
     Raises:
         ValueError: other addresses, a number of ranks other than 2, 4, 6 and 8, a rank that is not this one's
@@ -69,7 +78,7 @@ def vllm_init_custom_ar(ipc_tensors, rank_data, rank, full_nvlink):
     if len(ipc_tensors) not in _RANKS or rank != comm.Get_rank():
         raise ValueError(f"vllm_init_custom_ar: there are {len(ipc_tensors)} ranks and rank is {rank}, but must be 2, 4, 6 or 8, and {comm.Get_rank()}")
     handle = next(_handles)
-    _reducers[handle] = _Reducer(meta, comm, rank)
+    _reducers[handle] = _Reducer(meta, comm, rank, full_nvlink)
     return handle
 
 
@@ -83,7 +92,7 @@ def vllm_all_reduce(fa, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
 
     Args:
         fa: of vllm_init_custom_ar
-        inp: float16, bfloat16 or float32, contiguous, a multiple of 16 bytes
+        inp: float16, bfloat16 or float32, contiguous, a multiple of 16 bytes, on the CPU or this rank's GPU
         out: memory as inp
         reg_buffer: address of this rank's part of a registered buffer; 0: inp lies in one
         reg_buffer_sz_bytes: its size
@@ -99,8 +108,9 @@ def vllm_all_reduce(fa, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
     if inp.dtype not in (torch.float16, torch.bfloat16, torch.float32) or size % 16 or not inp.is_contiguous():
         raise ValueError(f"vllm_all_reduce: inp is {inp.dtype} of shape {tuple(inp.shape)} and strides {inp.stride()}, but must be float16, bfloat16 or float32, "
                          "contiguous, and a multiple of 16 bytes")
-    if out.dtype != inp.dtype or out.numel() != inp.numel() or not out.is_contiguous():
-        raise ValueError(f"vllm_all_reduce: out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {inp.dtype} of {inp.numel()} elements")
+    if out.dtype != inp.dtype or out.device != inp.device or out.numel() != inp.numel() or not out.is_contiguous():
+        raise ValueError(f"vllm_all_reduce: out is {out.dtype} of shape {tuple(out.shape)} on {out.device}, but must be contiguous {inp.dtype} of {inp.numel()} "
+                         f"elements on {inp.device}")
     if not 1 <= num_ctas <= _CTAS:
         raise ValueError(f"vllm_all_reduce: num_ctas is {num_ctas}, but must be in [1, {_CTAS}]")
     if reg_buffer == 0 and not r.holds(inp):
@@ -111,11 +121,13 @@ def vllm_all_reduce(fa, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
     if not inp.numel():
         return
     row = min(inp.numel() & -inp.numel(), 4096)  # the largest power of two that divides the elements
-    _make.package.exports["allreduce_fusion"](inp.view(-1, row), r.workspace_for(size), 0, output=out.view(-1, row), fp32_acc=True)
+    workspace = r.workspace_for(max(size, reg_buffer_sz_bytes if reg_buffer else 0), str(inp.device))
+    _make.package.exports["allreduce_fusion"](inp.view(-1, row), workspace, 0, output=out.view(-1, row), fp32_acc=True,
+                                              use_oneshot=r.wants_one_shot(inp, row))
 
 
 def vllm_get_graph_buffer_ipc_meta(fa):
-    """([], []): on the CPU no graphs are captured."""
+    """([], []): a captured call copies to memory of the workspace, so its tensors need not be registered."""
     _reducer(fa, "vllm_get_graph_buffer_ipc_meta")
     return [], []
 
@@ -128,7 +140,7 @@ def vllm_register_graph_buffers(fa, handles, offsets):
     """
     _reducer(fa, "vllm_register_graph_buffers")
     if any(map(len, handles)) or any(map(len, offsets)):
-        raise ValueError("vllm_register_graph_buffers: there are buffers of graphs, but on the CPU no graphs are captured")
+        raise ValueError("vllm_register_graph_buffers: there are buffers of graphs, but vllm_get_graph_buffer_ipc_meta names none")
 
 
 def vllm_dispose(fa):

@@ -111,7 +111,8 @@ struct Setting {
 };
 
 /// The call on all ranks, each a thread; checks that all got the same bytes and returns those. seed: of the emulator.
-inline Outputs run(const Call& c, const Setting& s, Device device = kCpu, uint64_t seed = 0) {
+inline Outputs run(const Call& c, const Setting& s, Device device = kCpu, uint64_t seed = 0,
+                   const std::string& backend = "auto") {
   const std::string name = fresh_name();
   std::vector<Outputs> outputs(static_cast<size_t>(c.ranks));
   const auto outcomes = run_threads(c.ranks, [&](int r) {
@@ -122,6 +123,7 @@ inline Outputs run(const Call& c, const Setting& s, Device device = kCpu, uint64
                                         .max_token_num = c.shape.tokens,
                                         .hidden_dim = c.shape.hidden,
                                         .dtype = c.dtype,
+                                        .backend = backend,
                                         .device = to_string(device)});
     Arguments a(c, s.inputs[static_cast<size_t>(r)], s.residual, s.gamma_row(), device);
     a.block.workspace = workspace;

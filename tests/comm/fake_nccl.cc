@@ -10,7 +10,7 @@
 #include <utility>
 
 using namespace flashinfer::comm::nccl;
-using flashinfer::fake::Nccl;
+using fake::Nccl;
 
 namespace {
 
@@ -26,6 +26,7 @@ struct Op {
   size_t count;
   Type type;
   int peer;
+  Handle stream;
 };
 struct World;
 struct Communicator {
@@ -108,6 +109,11 @@ Result take(Communicator* c, std::vector<Op> ops) {
   if (c->state != kSuccess) return kInvalidUsage;
   n.calls.resize(std::max(n.calls.size(), c->world->ranks.size()));
   for (const Op& o : ops) n.calls[static_cast<size_t>(c->rank)].push_back(o.name + " " + std::to_string(o.count));
+  if (n.alone) {
+    for (const Op& o : ops)
+      if (n.enqueue(o.stream, o.name + " " + std::to_string(o.count)) != 0) return c->state = kUnhandledCudaError;
+    return kSuccess;
+  }
   World& w = *c->world;
   const size_t number = c->made++;
   auto& all = w.calls[number];
@@ -158,6 +164,7 @@ Result ncclCommInitRankConfig(Handle* comm, int ranks, UniqueId id, int rank, Co
   Communicator* c = w->owned.back().get();
   w->ranks[static_cast<size_t>(rank)] = c;
   *comm = c;
+  if (nccl().alone) return c->state = kSuccess;
   if (std::count(w->ranks.begin(), w->ranks.end(), nullptr)) return kInProgress;
   for (Communicator* other : w->ranks) other->state = kSuccess;
   return kInProgress;
@@ -189,20 +196,20 @@ Result ncclCommDestroy(Handle comm) {
 }
 const char* ncclGetErrorString(Result r) { return r == kRemoteError ? "remote process exited" : "invalid usage"; }
 const char* ncclGetLastError(Handle comm) { return static_cast<Communicator*>(comm)->last.c_str(); }
-Result ncclAllReduce(const void* in, void* out, size_t n, Type t, int, Handle c, Handle) {
-  return post(c, {"ncclAllReduce", in, out, n, t, 0});
+Result ncclAllReduce(const void* in, void* out, size_t n, Type t, int, Handle c, Handle stream) {
+  return post(c, {"ncclAllReduce", in, out, n, t, 0, stream});
 }
-Result ncclAllGather(const void* in, void* out, size_t n, Type t, Handle c, Handle) {
-  return post(c, {"ncclAllGather", in, out, n, t, 0});
+Result ncclAllGather(const void* in, void* out, size_t n, Type t, Handle c, Handle stream) {
+  return post(c, {"ncclAllGather", in, out, n, t, 0, stream});
 }
-Result ncclReduceScatter(const void* in, void* out, size_t n, Type t, int, Handle c, Handle) {
-  return post(c, {"ncclReduceScatter", in, out, n, t, 0});
+Result ncclReduceScatter(const void* in, void* out, size_t n, Type t, int, Handle c, Handle stream) {
+  return post(c, {"ncclReduceScatter", in, out, n, t, 0, stream});
 }
-Result ncclSend(const void* in, size_t n, Type t, int to, Handle c, Handle) {
-  return post(c, {"ncclSend", in, nullptr, n, t, to});
+Result ncclSend(const void* in, size_t n, Type t, int to, Handle c, Handle stream) {
+  return post(c, {"ncclSend", in, nullptr, n, t, to, stream});
 }
-Result ncclRecv(void* out, size_t n, Type t, int from, Handle c, Handle) {
-  return post(c, {"ncclRecv", nullptr, out, n, t, from});
+Result ncclRecv(void* out, size_t n, Type t, int from, Handle c, Handle stream) {
+  return post(c, {"ncclRecv", nullptr, out, n, t, from, stream});
 }
 Result ncclGroupStart() {
   ++depth;

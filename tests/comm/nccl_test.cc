@@ -2,60 +2,30 @@
 // NCCL between ranks that are threads, over a fake library and a fake driver.
 #include "flashinfer/comm/nccl.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
+#include <thread>
 
 #include "flashinfer/comm/nccl_group.h"
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/env.h"
-#include "tests/comm/fake_nccl.h"
+#include "tests/comm/nccl_machine.h"
 #include "tests/comm/ranks.h"
 
 namespace flashinfer::comm {
 namespace {
 
-class NcclTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    use(FI_TEST_FAKE_NCCL);
-    setenv("FLASHINFER_LIBCUDA", FI_TEST_FAKE_LIBCUDA, 1);
-    again();
-    void* lib = ::dlopen(FI_TEST_FAKE_NCCL, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(lib, nullptr) << ::dlerror();
-    fake_ = reinterpret_cast<fake::Nccl* (*)()>(::dlsym(lib, "fake_nccl"))();
-    fake_->version = 22707, fake_->aborted = fake_->finalised = 0, fake_->fail_rank_0 = nccl::kSuccess;
-    fake_->calls.clear();
-  }
-  void TearDown() override {
-    for (const char* name : {"FLASHINFER_NCCL", "FLASHINFER_LIBCUDA", "FLASHINFER_COMM_TIMEOUT_S"}) unsetenv(name);
-    again();
-  }
-  static void use(const char* library) {
-    setenv("FLASHINFER_NCCL", library, 1);
-    again();
-  }
-  static void again() {
-    env::reload();
-    nccl::detail::forget();
-    cuda::detail::forget_driver();
-  }
-  static void patience(const char* seconds) {
-    setenv("FLASHINFER_COMM_TIMEOUT_S", seconds, 1);
-    env::reload();
-  }
+struct NcclTest : NcclMachine {
   /// f(rank, group) on every rank; the group's ranks meet by TCP, which notices who leaves.
   static std::vector<Outcome> run(int ranks, const std::function<void(int, NcclGroup&)>& f) {
     const std::string name = Group::invite();
-    return run_threads(ranks, [&](int r) { f(r, *NcclGroup::connect(Group::connect(name, r, ranks), 0)); });
+    return run_threads(
+        ranks, [&](int r) { f(r, *NcclGroup::connect(Group::connect(name, r, ranks), {DeviceType::kCUDA, 0})); });
   }
   static void expect_no_errors(const std::vector<Outcome>& outcomes) {
     for (size_t r = 0; r < outcomes.size(); ++r) EXPECT_EQ(outcomes[r], "") << "rank " << r;
   }
-  fake::Nccl* fake_ = nullptr;
 };
 float value(int rank, int64_t i) { return static_cast<float>(rank * 100 + i % 17); }
 void check(float is, float want, const char* what) {
@@ -165,18 +135,29 @@ TEST_F(NcclTest, ALibraryThatIsMissingOrTooOldIsAnErrorOfAllRanks) {
   for (const Outcome& o : run(2, [](int, NcclGroup&) {})) EXPECT_HAS(o, "NCCL is 2.12 (");
 }
 
-/// The names that this library calls, in the one that is installed.
+/// The library at FLASHINFER_TEST_NCCL (tools/nccl_versions.py), else the one that is installed beside the tests'
+/// Python.
 TEST(Nccl, TheRealLibraryHasAllNames) {
+  const char* const path = std::getenv("FLASHINFER_TEST_NCCL");
   const std::string python = FI_TEST_PYTHON;
-  setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
+  setenv(path ? "FLASHINFER_NCCL" : "VIRTUAL_ENV", path ? path : python.substr(0, python.rfind("/bin/")).c_str(), 1);
   env::reload();
   nccl::detail::forget();
   const nccl::Library& l = nccl::library();
-  unsetenv("VIRTUAL_ENV");
-  if (l.path.empty()) GTEST_SKIP() << l.why_not;
-  EXPECT_EQ(l.why_not, "");
+  unsetenv(path ? "FLASHINFER_NCCL" : "VIRTUAL_ENV");
+  env::reload();
+  nccl::detail::forget();
+  if (l.path.empty() && !path) GTEST_SKIP() << l.why_not;
+  ASSERT_EQ(l.why_not, "");
+#define FI_EXPECT_NAME(result, name, arguments) EXPECT_NE(l.name, nullptr) << #name;
+  FI_NCCL_API(FI_EXPECT_NAME)
+#undef FI_EXPECT_NAME
   EXPECT_GE(l.version, 21800);
   EXPECT_EQ(l.ncclCommWindowRegister != nullptr, l.version >= 22700);
+  EXPECT_EQ(l.ncclCommWindowDeregister != nullptr, l.version >= 22700);
+  EXPECT_HAS(l.ncclGetErrorString(nccl::kInvalidUsage), "invalid usage");  // the numbers mean what they are called
+  EXPECT_HAS(l.ncclGetErrorString(nccl::kRemoteError), "remote process exited");
+  EXPECT_HAS(l.ncclGetErrorString(nccl::kInProgress), "in progress");
 }
 
 }  // namespace

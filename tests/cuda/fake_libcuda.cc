@@ -52,12 +52,12 @@ int cuMemPoolGetAttribute(Handle pool, int attribute, void* value) {
 int cuMemPoolSetAttribute(Handle pool, int attribute, void* value) {
   return attribute == 4 ? (std::memcpy(pool, value, 8), 0) : int{kInvalidValue};
 }
-int cuCtxGetCurrent(Handle* c) { return *c = machine().contexts.empty() ? nullptr : machine().contexts.back(), 0; }
-int cuCtxPushCurrent_v2(Handle c) { return machine().contexts.push_back(c), 0; }
+int cuCtxGetCurrent(Handle* c) { return *c = contexts().empty() ? nullptr : contexts().back(), 0; }
+int cuCtxPushCurrent_v2(Handle c) { return contexts().push_back(c), 0; }
 int cuCtxPopCurrent_v2(Handle* c) {
   NEEDS_CONTEXT();
-  *c = machine().contexts.back();
-  machine().contexts.pop_back();
+  *c = contexts().back();
+  contexts().pop_back();
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {

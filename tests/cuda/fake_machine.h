@@ -46,7 +46,6 @@ struct Machine {
   std::set<Event*> events;
   std::map<char*, Block> blocks;
   std::map<char*, size_t> pinned;
-  std::vector<Handle> contexts;                       // the calling thread's stack: tests have one thread
   std::map<uint64_t, std::vector<Operation>> graphs;  // by the number of their capture
   uint64_t captures = 0, allocations = 0;
   std::set<char*> of_capture;  // allocated in the order of a captured stream
@@ -56,6 +55,11 @@ struct Machine {
 inline Machine& machine() {
   static Machine& m = *new Machine;
   return m;
+}
+/// The calling thread's stack.
+inline std::vector<Handle>& contexts() {
+  static thread_local std::vector<Handle> stack;
+  return stack;
 }
 
 inline Stream* stream_of(Handle h) {
@@ -78,7 +82,7 @@ inline int enter(const char* name) {
 #define ENTER() \
   if (const int status = enter(__func__)) return status
 #define NEEDS_CONTEXT() \
-  if (machine().contexts.empty()) return 201
+  if (contexts().empty()) return 201
 
 /// A call that may not be made while any stream is captured, unless the thread said that it knows better.
 inline bool forbidden_by_capture() {
@@ -163,6 +167,7 @@ inline Machine& fresh() {
   for (auto& [p, n] : m.blocks) std::free(p);
   for (auto& [p, n] : m.pinned) std::free(p);
   for (Event* e : m.events) delete e;
+  contexts().clear();
   m.~Machine();
   return *new (&m) Machine;
 }

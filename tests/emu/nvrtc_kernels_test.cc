@@ -84,18 +84,29 @@ const Kernel kKernels[] = {
      "128",
      "AttentionCudaParams", "attention_cores"},
     {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
-     ".dtype = DType::kBF16, .weight = DType::kBF16, .one_shot = 1, .aligned = 1, .ranks = 8, .threads = 256",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .way = AllReduceWay::kOneShot, .aligned = 1, .ranks = 8, .threads "
+     "= 256",
      "AllReduceCudaParams", "all_reduce"},
     {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
-     ".dtype = DType::kBF16, .weight = DType::kBF16, .norm = 1, .quant = AllReduceQuant::kNvfp4, .one_shot = 1, "
-     ".aligned "
-     "= 1, .ranks = 8, .threads = 512",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .norm = 1, .quant = AllReduceQuant::kNvfp4, .way = "
+     "AllReduceWay::kOneShot, .aligned = 1, .ranks = 8, .threads = 512",
      "AllReduceCudaParams", "all_reduce"},
     {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
-     ".dtype = DType::kBF16, .weight = DType::kF32, .norm = 1, .quant = AllReduceQuant::kGroupFp8, .aligned = 1, "
-     ".ranks "
-     "= 4, .threads = 512",
+     ".dtype = DType::kBF16, .weight = DType::kF32, .norm = 1, .quant = AllReduceQuant::kGroupFp8, .way = "
+     "AllReduceWay::kTwoShots, .aligned = 1, .ranks = 4, .threads = 512",
      "AllReduceCudaParams", "all_reduce"},
+    {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
+     ".dtype = DType::kF16, .weight = DType::kF16, .way = AllReduceWay::kScatter, .aligned = 1, .ranks = 8, .threads = "
+     "256",
+     "AllReduceCudaParams", "all_reduce"},
+    {"comm/kernels/cuda/all_reduce", "AllReduceCudaConfig",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .norm = 1, .quant = AllReduceQuant::kDynamicFp8, .way = "
+     "AllReduceWay::kGathered, .aligned = 0, .ranks = 8, .threads = 256",
+     "AllReduceCudaParams", "all_reduce"},
+    {"comm/kernels/cuda/columns", "ColumnsCudaConfig",
+     ".way = ColumnsWay::kPeers, .unit = 16, .ranks = 8, .threads = 256", "ColumnsCudaParams", "move_columns"},
+    {"comm/kernels/cuda/columns", "ColumnsCudaConfig",
+     ".way = ColumnsWay::kMerge, .unit = 2, .ranks = 4, .threads = 256", "ColumnsCudaParams", "move_columns"},
     {"attention/kernels/cuda/attention", "AttentionMergeCudaConfig",
      ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
 };

@@ -20,8 +20,9 @@ int64_t all_columns(const A& a) { return std::accumulate(a.columns.begin(), a.co
 op::Shape out_shape(const A& a) { return {2, {tokens(a), all_columns(a)}}; }
 DType out_dtype(const A& a) { return a.input.dtype(); }
 
+const AllReduceState& state_of(const A& a) { return all_reduce_state_for(a.workspace, a.input, "input"); }
 void validate(const A& a) {
-  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const AllReduceState& s = state_of(a);
   const auto ranks = static_cast<int64_t>(a.columns.size());
   FI_CHECK(ranks == s.world_size, ValueError, "columns has ", ranks, " numbers, but the group has ", s.world_size,
            " ranks");
@@ -96,7 +97,21 @@ class Gather {
   int64_t pieces_ = 1;
 };
 op::Prepared prepare(const A& a) {
-  return [&a] { Gather(a, all_reduce_state_of(a.workspace)).run(); };
+  return [&a] { Gather(a, state_of(a)).run(); };
+}
+op::Prepared prepare_cuda(const A& a) {
+  const int64_t item = a.input.item_size();
+  ColumnsOnGpu call{.in = a.input.data(),
+                    .in_rows = tokens(a),
+                    .in_stride = a.input.stride(0) * item,
+                    .in_width = a.input.size(1) * item,
+                    .to_each = false,
+                    .out = a.out->data(),
+                    .out_rows = tokens(a),
+                    .out_stride = a.out->stride(0) * item,
+                    .begin = {0}};
+  for (const int64_t n : a.columns) call.begin.push_back(call.begin.back() + n * item);
+  return prepare_columns_on_gpu(std::move(call), state_of(a).memory->gpu);
 }
 
 void number_call(A& a) { a.call = number_of_call(a.workspace); }
@@ -112,7 +127,7 @@ constexpr op::Field fields[] = {
     op::out<&A::out>("out", nullptr, op::shape<out_shape>, op::dtype<out_dtype>, op::any_layout),
     op::attr<&A::call>("call", op::internal),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>()};
 }  // namespace
 
 constinit const op::Op all_gather_op = op::collective(op::define<A, validate, cost, number_call>(

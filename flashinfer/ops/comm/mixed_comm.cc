@@ -117,25 +117,27 @@ std::vector<int> all_ranks(int64_t n) {
 }
 
 // ---- reduce_scatter ----
+const AllReduceState& state_of(const R& a) { return all_reduce_state_for(a.workspace, a.input, "input"); }
 void validate(const R& a) {
-  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const AllReduceState& s = state_of(a);
   check_rows(a.input, "input", s.world_size, "ranks");
-  check_room(s, s.world_size, a.input.item_size());
+  if (s.memory->window) check_room(s, s.world_size, a.input.item_size());
 }
-op::Shape scatter_shape(const R& a) {
-  return with_rows(a.input, a.input.size(0) / all_reduce_state_of(a.workspace).world_size);
-}
+op::Shape scatter_shape(const R& a) { return with_rows(a.input, a.input.size(0) / state_of(a).world_size); }
 op::Prepared prepare_scatter(const R& a) {
   const jit::Loaded& kernel = sum_kernel(a.input.dtype(), a.fp32_acc);
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
   return [fn = kernel.fn, &a] {
-    const AllReduceState& s = all_reduce_state_of(a.workspace);
+    const AllReduceState& s = state_of(a);
     PartialSums sums(a.input, s.world_size, {{all_ranks(s.world_size), s.rank, static_cast<std::byte*>(a.out->data())}},
                      s);
     sums.keep(s.rank);
     sums.run(fn, signature(CallKind::kReduceScatter,
                            {a.input.size(0), a.input.numel(), static_cast<int64_t>(a.input.dtype()), a.fp32_acc}));
   };
+}
+op::Prepared prepare_scatter_cuda(const R& a) {
+  return prepare_scatter_on_gpu(a.input, *a.out, a.fp32_acc, state_of(a).memory->gpu);
 }
 void number_call(R& a) { a.call = number_of_call(a.workspace); }
 op::Cost cost(const R& a) {
@@ -149,7 +151,7 @@ constexpr op::Field scatter_fields[] = {
     op::out<&R::out>("out", nullptr, op::shape<scatter_shape>, op::same_as("input"), op::contiguous),
     op::attr<&R::call>("call", op::internal),
 };
-constexpr op::Candidate scatter_candidates[] = {op::cpu<prepare_scatter>()};
+constexpr op::Candidate scatter_candidates[] = {op::cuda<prepare_scatter_cuda>(), op::cpu<prepare_scatter>()};
 
 // ---- mixed_comm ----
 /// Where a rank stands among those of tensor and of data parallelism.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/comm/moe_reduction.h"
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/comm/kernels/moe_reduce_params.h"
 #include "flashinfer/ops/common/rows.h"
 
@@ -59,6 +60,7 @@ void check_finalize(const A& a) {
            to_string(index), ", but must be int32 [", tokens(a), ", top_k]");
   if (a.expert_scale_factor) check_scales(*a.expert_scale_factor, "expert_scale_factor", tokens(a), index.size(1), a);
   if (a.shared_expert_output) check_matrix(*a.shared_expert_output, "shared_expert_output", tokens(a), a);
+  if (!host_can_read(index.device())) return;
   const auto* ids = index.data_as<int32_t>();
   for (int64_t i = 0; i < index.numel(); ++i)
     FI_CHECK(ids[i] < a.input.size(0), ValueError, "expanded_idx_to_permuted_idx[", i / index.size(1), "][",
@@ -105,6 +107,20 @@ Tensor reduce_experts(jit::CpuFn fn, const A& a) {
   p.rows_per_task = rows_per_task(p.rows, (p.experts + 2) * p.d * a.input.item_size());
   run_rows(fn, p, p.rows, p.rows_per_task);
   return out;
+}
+
+ExpertsOnGpu experts_on_gpu(const A& a) {
+  if (!is_moe(a)) return {};
+  const bool permuted = is_moe_finalize(a);
+  const TensorView& x = permuted ? a.input : *a.moe_reduction_active_experts_token_input;
+  ExpertsOnGpu e{.addend = permuted ? AllReduceAddend::kPermuted : AllReduceAddend::kExperts};
+  e.params = {.x = x.data(),
+              .experts = permuted ? a.expanded_idx_to_permuted_idx->size(1) : *a.moe_reduction_device_num_experts,
+              .x_rows = x.size(0)};
+  if (scales_of(a)) e.scale = scales_of(a)->dtype(), e.params.scales = scales_of(a)->data();
+  if (added(a)) e.params.add = added(a)->data();
+  if (permuted) e.params.index = a.expanded_idx_to_permuted_idx->data_as<int32_t>();
+  return e;
 }
 
 }  // namespace flashinfer::ops::comm

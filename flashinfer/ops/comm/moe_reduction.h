@@ -2,6 +2,7 @@
 // What a rank adds to an all-reduce of a mixture of experts: patterns 6 and 7 of allreduce_fusion.
 #pragma once
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/comm/gpu.h"
 #include "flashinfer/ops/comm/op.h"
 
 namespace flashinfer::ops::comm {
@@ -16,5 +17,7 @@ void check_moe(const AllReduceFusion& a);
 const jit::Loaded& moe_kernel(const AllReduceFusion& a);
 /// This rank's addend, [tokens, hidden] as input's dtype.
 Tensor reduce_experts(jit::CpuFn fn, const AllReduceFusion& a);
+/// The same for a kernel on a GPU, which computes it on the way; of other patterns: nothing.
+ExpertsOnGpu experts_on_gpu(const AllReduceFusion& a);
 
 }  // namespace flashinfer::ops::comm

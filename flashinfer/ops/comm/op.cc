@@ -157,11 +157,7 @@ bool fits(const A& a, const AllReduceState& s) {
   return tokens(a) * hidden(a) * a.input.item_size() <= s.max_token_num * s.hidden_dim * size_of(s.dtype);
 }
 void check_workspace(const A& a) {
-  const AllReduceState& s = state_of(a);
-  FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
-  const Device of = s.memory->gpu ? s.memory->gpu->memory->device() : kCpu;
-  FI_CHECK(a.input.device() == of, ValueError, "input is on ", to_string(a.input.device()),
-           ", but the workspace was made for ", to_string(of), " (device)");
+  const AllReduceState& s = all_reduce_state_for(a.workspace, a.input, "input");
   FI_CHECK(fits(a, s), ValueError, "Workspace validation failed: input is ", to_string(a.input), " (", a.input.nbytes(),
            " bytes), but the workspace was made for ", s.max_token_num, " tokens of ", s.hidden_dim, " ",
            name(s.dtype));
@@ -184,7 +180,8 @@ flashinfer::comm::Signature signature_of(const A& a, bool one_shot) {
   return {{a.pattern, tokens(a), hidden(a), static_cast<int64_t>(a.input.dtype()), one_shot, a.fp32_acc}};
 }
 bool gpu_one_shot(const A& a, const AllReduceState& s) {
-  return tokens(a) <= s.world_size || a.use_oneshot.value_or(gpu_wants_one_shot(a.input.nbytes(), s.world_size));
+  if (tokens(a) <= s.world_size || is_moe_finalize(a)) return true;
+  return a.use_oneshot.value_or(gpu_wants_one_shot(tokens(a) * hidden(a) * a.input.item_size(), s.world_size));
 }
 /// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on.
 bool wants_one_shot(const A& a, const AllReduceState& s) {
@@ -266,10 +263,11 @@ op::Prepared prepare(const A& a) {
 }
 
 op::Prepared prepare_cuda(const A& a) {
-  if (is_moe(a)) return op::Unsupported{str("pattern ", a.pattern, " has no kernel for GPUs yet")};
   const AllReduceState& s = state_of(a);
-  return prepare_on_gpu({a.input, config_of(a), params_of(a), tokens(a), scale_source(a), gpu_one_shot(a, s)},
-                        s.memory->gpu);
+  AllReduceOnGpu call{a.input, config_of(a), params_of(a), tokens(a), scale_source(a), gpu_one_shot(a, s)};
+  call.experts = experts_on_gpu(a);
+  if (is_moe_reduction(a)) call.params.out = data_or_null(a.output);
+  return prepare_on_gpu(call, s.memory->gpu);
 }
 
 void number_call(A& a) { a.call = number_of_call(a.workspace); }

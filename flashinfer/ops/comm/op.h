@@ -21,8 +21,9 @@ struct AllReduceFusionWorkspaceInit {
   int64_t rank = 0, world_size = 1;
   int64_t max_token_num = 1, hidden_dim = 1;  // the largest input, as [max_token_num, hidden_dim]
   DType dtype = DType::kF16;                  // f16|bf16|f32
-  std::string backend = "auto";               // what carries the data: shm, tcp or mpi (comm::Group::window)
-  std::string device = "cpu";                 // of the tensors of its calls: "cpu", or this rank's "cuda:N" or "emu"
+  std::string backend = "auto";  // what carries the data: shm, tcp or mpi (comm::Group::window); on GPUs: peers (their
+                                 // kernels access each other's memory) or nccl; auto: peers if all GPUs can
+  std::string device = "cpu";    // of the tensors of its calls: "cpu", or this rank's "cuda:N" or "emu"
 };
 /// Memory of a group's all-reduces. The constructor is collective: it returns when all ranks have called it with the
 /// same sizes. ValueError: sizes or dtypes that are not possible; RuntimeError: as comm::Group::connect.

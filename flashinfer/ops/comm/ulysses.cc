@@ -14,7 +14,8 @@ namespace {
 using A = UlyssesHeads;
 enum class Way { kScatter, kGather };
 
-int64_t ranks_of(const A& a) { return all_reduce_state_of(a.workspace).world_size; }
+const AllReduceState& state_of(const A& a) { return all_reduce_state_for(a.workspace, a.x, "x"); }
+int64_t ranks_of(const A& a) { return state_of(a).world_size; }
 template <Way kWay>
 op::Shape out_shape(const A& a) {
   const int64_t w = ranks_of(a), s = a.x.size(1), h = a.x.size(2);
@@ -104,10 +105,30 @@ class Exchange {
 
 template <Way kWay>
 void launch(const A& a) {
-  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const AllReduceState& s = state_of(a);
   constexpr CallKind kKind = kWay == Way::kScatter ? CallKind::kUlyssesScatter : CallKind::kUlyssesGather;
   Exchange(parts_of<kWay>(a, s.world_size), s)
       .run(signature(kKind, {a.x.size(0), a.x.size(1), a.x.size(2), a.x.size(3), static_cast<int64_t>(a.x.dtype())}));
+}
+/// A row is a position with all heads, or a whole sequence.
+template <Way kWay>
+op::Prepared prepare_cuda(const A& a) {
+  const TensorView& out = *a.out;
+  const bool scatter = kWay == Way::kScatter;
+  const TensorView &all_heads = scatter ? a.x : out, &whole = scatter ? out : a.x;
+  const int64_t ranks = ranks_of(a), batch = a.x.size(0), s = all_heads.size(1),
+                heads = whole.size(2) * whole.size(3) * a.x.item_size(), sequence = s * heads;
+  ColumnsOnGpu call{.in = a.x.data(),
+                    .in_rows = scatter ? batch * s : batch,
+                    .in_stride = ranks * (scatter ? heads : sequence),
+                    .in_width = scatter ? heads : sequence,
+                    .to_each = true,
+                    .out = out.data(),
+                    .out_rows = scatter ? batch : batch * s,
+                    .out_stride = ranks * (scatter ? sequence : heads),
+                    .begin = {}};
+  for (int64_t r = 0; r <= ranks; ++r) call.begin.push_back(r * (scatter ? sequence : heads));
+  return prepare_columns_on_gpu(std::move(call), state_of(a).memory->gpu);
 }
 void number_call(A& a) { a.call = number_of_call(a.workspace); }
 op::Cost cost(const A& a) { return {.bytes = 4 * static_cast<double>(a.x.nbytes())}; }
@@ -120,7 +141,7 @@ constexpr op::Field fields[] = {
     op::attr<&A::call>("call", op::internal),
 };
 template <Way kWay>
-constexpr op::Candidate candidates[] = {op::cpu<launch<kWay>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<kWay>>(), op::cpu<launch<kWay>>()};
 }  // namespace
 
 constinit const op::Op ulysses_scatter_op = op::collective(op::define<A, validate<Way::kScatter>, cost, number_call>(

@@ -44,11 +44,16 @@ std::string problem_of(const Init& a) {
   if (a.max_token_num > (int64_t{1} << 40) / a.hidden_dim)
     return str("max_token_num * hidden_dim is ", a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
   if (!parse_device(a.device)) return str("device is '", a.device, "', but must be 'cpu', 'cuda:N' or 'emu'");
+  const bool for_gpus = a.backend == "peers" || a.backend == "nccl",
+             on_gpu = parse_device(a.device)->type != DeviceType::kCPU;
+  if (a.backend != "auto" && for_gpus != on_gpu)
+    return str("backend is '", a.backend, "', but must be ", on_gpu ? "auto, peers or nccl" : "auto, shm, tcp or mpi",
+               " for device '", a.device, "'");
   return {};
 }
 std::string sizes_of(const Init& a) {
   return str("max_token_num=", a.max_token_num, ", hidden_dim=", a.hidden_dim, ", dtype=", name(a.dtype),
-             a.device == "cpu" ? "" : ", on a GPU");
+             a.device == "cpu" ? "" : str(", on a GPU, backend='", a.backend, "'"));
 }
 
 /// A slot of a rank with one thread: with the input, the result and the other ranks' slots it stays in L2.
@@ -75,14 +80,16 @@ void launch_init(const Init& a) {
     const auto& s = o.as<AllReduceState>();
     if (!s.memory) return;
     if (s.memory->window) s.memory->window->abandon(reason);
-    if (s.memory->gpu && s.memory->gpu->emulated) s.memory->gpu->emulated->abandon(static_cast<int>(s.rank), reason);
+    if (!s.memory->gpu) return;
+    if (s.memory->gpu->emulated) s.memory->gpu->emulated->abandon(static_cast<int>(s.rank), reason);
+    if (s.memory->gpu->nccl) s.memory->gpu->nccl->abandon(reason);
   });
   const auto group =
       flashinfer::comm::Group::connect(a.group, static_cast<int>(a.rank), static_cast<int>(a.world_size));
   const auto memory = std::make_shared<AllReduceMemory>();
   memory->slot = agree(*group, a);
   if (const Device device = *parse_device(a.device); device.type != DeviceType::kCPU)
-    memory->gpu = share_on_gpu(*group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype));
+    memory->gpu = share_on_gpu(group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype), a.backend);
   else
     memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot,
                                    a.backend == "auto" ? "" : a.backend);
@@ -106,7 +113,7 @@ constexpr op::Field init_fields[] = {
     op::attr<&Init::max_token_num>("max_token_num", op::required),
     op::attr<&Init::hidden_dim>("hidden_dim", op::required),
     op::attr<&Init::dtype>("dtype", op::required),
-    op::attr<&Init::backend>("backend", op::choices("auto|shm|tcp|mpi")),
+    op::attr<&Init::backend>("backend", op::choices("auto|shm|tcp|mpi|peers|nccl")),
     op::attr<&Init::device>("device", op::doc("of the calls' tensors: 'cpu', or this rank's GPU")),
 };
 constexpr op::Field destroy_fields[] = {op::self<&Destroy::self>()};
@@ -125,13 +132,24 @@ constinit const op::Op workspace_destroy_op =
                         destroy_fields, destroy_candidates, nullptr, {}, &all_reduce_state);
 
 static bool is_workspace(const op::Object* o) { return o && o->state && std::string_view(o->class_name) == kClass; }
-const AllReduceState& all_reduce_state_of(const op::Object* workspace) {
+static const AllReduceState& usable_state_of(const op::Object* workspace) {
   FI_CHECK(is_workspace(workspace), TypeError, "workspace is ",
            workspace ? str("a ", workspace->class_name) : "missing", ", but must be an AllReduceFusionWorkspace");
   const auto& s = workspace->as<AllReduceState>();
   FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
-  FI_CHECK(s.memory->window, NotImplementedError, "workspace was made for ", to_string(s.memory->gpu->memory->device()),
+  return s;
+}
+const AllReduceState& all_reduce_state_of(const op::Object* workspace) {
+  const AllReduceState& s = usable_state_of(workspace);
+  FI_CHECK(s.memory->window, NotImplementedError, "workspace was made for ", to_string(s.memory->gpu->device),
            ", but this op has no kernel for GPUs yet");
+  return s;
+}
+const AllReduceState& all_reduce_state_for(const op::Object* workspace, const TensorView& input, const char* name) {
+  const AllReduceState& s = usable_state_of(workspace);
+  const Device of = s.memory->gpu ? s.memory->gpu->device : kCpu;
+  FI_CHECK(input.device() == of, ValueError, name, " is on ", to_string(input.device()),
+           ", but the workspace was made for ", to_string(of), " (device)");
   return s;
 }
 const std::shared_ptr<AllReduceGpu>& all_reduce_gpu_of(const op::Object* workspace) {
