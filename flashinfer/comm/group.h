@@ -41,7 +41,7 @@ class Group : public std::enable_shared_from_this<Group> {
   ///   tcp://HOST:PORT    rank 0 listens there; or what invite() returned in rank 0
   ///   file:///PATH       rank 0 writes its address to this file, which all can read, and removes it when all are there
   ///   mpi://             the ranks of MPI_COMM_WORLD (Open MPI), whose rank and size these must be. MPI is initialised
-  ///                      when nobody has done that
+  ///                      unless it is already
   /// It stands for one group at a time; it may be used again as soon as all its ranks are connected. Whoever reaches a
   /// tcp:// port may connect to it: it is for networks of one's own. ValueError: a name that is empty, a size
   /// outside [1, 64], a rank outside [0, size). RuntimeError: a rank that does not arrive in time or dies, another size

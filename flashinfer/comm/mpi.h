@@ -49,7 +49,7 @@ struct World {
   Handle comm = nullptr;
   int rank = 0, size = 1;
 };
-/// Initialises MPI if nobody has. Without `alone` the first call makes the communicator, with all ranks of
+/// Initialises MPI unless it is already. Without `alone` the first call makes the communicator, with all ranks of
 /// MPI_COMM_WORLD; with it there must be one already, else comm is null. RuntimeError: no Open MPI, it was finalised,
 /// it may not be called from this thread, or a rank does not call this within FLASHINFER_COMM_TIMEOUT_S seconds.
 World world(bool alone = false);

@@ -3,21 +3,16 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
-#include <memory>
-#include <mutex>
-#include <vector>
-
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/libraries.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/lazy.h"
 
 namespace flashinfer::comm::nccl {
 namespace {
 
-constinit ForkMutex g_mutex(ForkLayer::kCore, 104);
-std::atomic<const Library*> opened{nullptr};
+constinit Lazy<Library, ForkMutex> lazy(ForkLayer::kCore, 104);
 
 /// The name of a symbol that the library lacks, or null.
 const char* bind(Library& l, void* lib) {
@@ -34,37 +29,16 @@ const char* bind(Library& l, void* lib) {
 }
 
 void open(Library& l) {
-  std::string searched, missing;
-  for (const std::string& path : cuda::library_candidates("FLASHINFER_NCCL", "libnccl.so", searched)) {
-    void* lib = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (lib == nullptr) lib = ::dlopen((path + ".2").c_str(), RTLD_NOW | RTLD_LOCAL);  // of the loader's path
-    if (lib == nullptr) continue;
-    if (const char* lacks = bind(l, lib)) {
-      missing = str("; ", path, " has no ", lacks);
-      ::dlclose(lib);
-      continue;
-    }
-    l.path = fs::object_of(reinterpret_cast<const void*>(l.ncclAllGather));
-    if (l.ncclGetVersion(&l.version) != kSuccess || l.version < 21800)
-      l.why_not = str("NCCL is ", l.version / 10000, ".", l.version / 100 % 100, " (", l.path,
-                      "), but 2.18 or newer is needed: pip install -U nvidia-nccl-cu12");
-    return;
-  }
-  l.why_not = str("libnccl was not found; searched ", searched, missing,
-                  " (pip install nvidia-nccl-cu12, or set FLASHINFER_NCCL)");
+  const auto bound = [&](void* lib) { return bind(l, lib); };
+  if (!cuda::open_library({"FLASHINFER_NCCL", "libnccl.so", "nvidia-nccl-cu12", {2}}, bound, l.why_not)) return;
+  l.path = fs::object_of(reinterpret_cast<const void*>(l.ncclAllGather));
+  if (l.ncclGetVersion(&l.version) != kSuccess || l.version < 21800)
+    l.why_not = str("NCCL is ", l.version / 10000, ".", l.version / 100 % 100, " (", l.path,
+                    "), but 2.18 or newer is needed: pip install -U nvidia-nccl-cu12");
 }
 }  // namespace
 
-const Library& library() {
-  if (const Library* l = opened.load(std::memory_order_acquire)) return *l;
-  const std::scoped_lock lock(g_mutex);
-  if (const Library* l = opened.load(std::memory_order_relaxed)) return *l;
-  static auto& all = *new std::vector<std::unique_ptr<Library>>;  // never destroyed, like the driver's
-  Library* l = all.emplace_back(std::make_unique<Library>()).get();
-  open(*l);
-  opened.store(l, std::memory_order_release);
-  return *l;
-}
+const Library& library() { return lazy.get(open); }
 
 Type type_of(DType dtype) {
   switch (dtype) {
@@ -80,6 +54,6 @@ Type type_of(DType dtype) {
   }
 }
 
-void detail::forget() { opened.store(nullptr, std::memory_order_release); }
+void detail::forget() { lazy.forget(); }
 
 }  // namespace flashinfer::comm::nccl

@@ -4,15 +4,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/libraries.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/lazy.h"
 #include "flashinfer/jit/locks.h"
 
 namespace flashinfer::jit {
@@ -53,62 +51,42 @@ struct State {
   Api api{};
 };
 
-template <class F>
-bool bind(void* library, const char* symbol, F& function) {
-  function = reinterpret_cast<F>(::dlsym(library, symbol));
-  return function != nullptr;
-}
-
-bool bind_all(void* lib, Api& a) {
-  return bind(lib, "nvrtcVersion", a.version) && bind(lib, "nvrtcGetErrorString", a.error) &&
-         bind(lib, "nvrtcGetNumSupportedArchs", a.architectures_count) &&
-         bind(lib, "nvrtcGetSupportedArchs", a.architectures) && bind(lib, "nvrtcCreateProgram", a.create) &&
-         bind(lib, "nvrtcCompileProgram", a.compile) && bind(lib, "nvrtcDestroyProgram", a.destroy) &&
-         bind(lib, "nvrtcGetProgramLogSize", a.log_size) && bind(lib, "nvrtcGetProgramLog", a.log) &&
-         bind(lib, "nvrtcGetCUBINSize", a.cubin_size) && bind(lib, "nvrtcGetCUBIN", a.cubin);
+/// The name of a symbol that the library lacks, or null.
+const char* bind(Api& a, void* lib) {
+  const char* lacks = nullptr;
+  const auto find = [&](const char* symbol, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(lib, symbol));
+    if (function == nullptr && lacks == nullptr) lacks = symbol;
+  };
+  find("nvrtcVersion", a.version), find("nvrtcGetErrorString", a.error);
+  find("nvrtcGetNumSupportedArchs", a.architectures_count), find("nvrtcGetSupportedArchs", a.architectures);
+  find("nvrtcCreateProgram", a.create), find("nvrtcCompileProgram", a.compile);
+  find("nvrtcDestroyProgram", a.destroy);
+  find("nvrtcGetProgramLogSize", a.log_size), find("nvrtcGetProgramLog", a.log);
+  find("nvrtcGetCUBINSize", a.cubin_size), find("nvrtcGetCUBIN", a.cubin);
+  return lacks;
 }
 
 constexpr int kOldest = 12040;
 
-State open_nvrtc() {
-  State s;
-  std::string searched;
-  for (const std::string& path : cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched)) {
-    void* lib = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (lib == nullptr) continue;
-    if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
-      s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
-      if (s.info.major * 1000 + s.info.minor * 10 < kOldest) {
-        s.info.why_not = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path,
-                             "), but 12.4 or newer is needed: "
-                             "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
-        return s;
-      }
-      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not search NVRTC's folder.
-      const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
-      for (const std::string& entry : fs::list_dir(folder))
-        if (entry.starts_with("libnvrtc-builtins.so")) ::dlopen((folder + "/" + entry).c_str(), RTLD_NOW | RTLD_LOCAL);
-      return s;
-    }
-    ::dlclose(lib);
+void open(State& s) {
+  const auto bound = [&](void* lib) { return bind(s.api, lib); };
+  if (!cuda::open_library({"FLASHINFER_NVRTC", "libnvrtc.so", "nvidia-cuda-nvrtc"}, bound, s.info.why_not)) return;
+  s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
+  if (s.api.version(&s.info.major, &s.info.minor) != 0 || s.info.major * 1000 + s.info.minor * 10 < kOldest) {
+    s.info.why_not = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path,
+                         "), but 12.4 or newer is needed: "
+                         "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
+    return;
   }
-  s.info.why_not =
-      "libnvrtc was not found; searched " + searched + " (pip install nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)";
-  return s;
+  // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not search NVRTC's folder.
+  const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
+  for (const std::string& entry : fs::list_dir(folder))
+    if (entry.starts_with("libnvrtc-builtins.so")) ::dlopen((folder + "/" + entry).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-std::atomic<const State*> opened{nullptr};
-
-const State& state() {
-  if (const State* s = opened.load(std::memory_order_acquire)) return *s;
-  static auto& all =
-      *new std::vector<std::unique_ptr<const State>>;  // never destroyed: dropped ones may still be referenced
-  const std::lock_guard lock(g_nvrtc_mutex);
-  if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
-  const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();
-  opened.store(s, std::memory_order_release);
-  return *s;
-}
+constinit Lazy<State, ForkMutex> lazy(ForkLayer::kJit, 3);
+const State& state() { return lazy.get(open); }
 
 void check_arch(const Api& api, const std::string& arch) {
   FI_CHECK(arch.starts_with("sm_") && arch.size() > 3 && arch[3] >= '0' && arch[3] <= '9', ValueError,
@@ -128,7 +106,7 @@ void check_arch(const Api& api, const std::string& arch) {
 }  // namespace
 
 const Nvrtc& nvrtc() { return state().info; }
-void forget_nvrtc() { opened.store(nullptr); }
+void forget_nvrtc() { lazy.forget(); }
 
 std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log) {
   const State& s = state();

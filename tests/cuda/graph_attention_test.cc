@@ -49,8 +49,25 @@ class GraphAttention : public Call {
     const cuda::AttentionWorkList want = cuda::attention_tiles(shapes, 4, 64, false);
     ASSERT_EQ(l.config.grid[0], want.tiles.size());
     EXPECT_EQ(std::memcmp(fake::host(params.tiles), want.tiles.data(), want.tiles.size() * sizeof(AttentionTile)), 0);
-    EXPECT_EQ(static_cast<const int32_t*>(fake::host(params.a.kv_len))[0], 30);
+    EXPECT_EQ(first_kv_len(l), 30);
     EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
+  }
+
+  /// What the decodes of these tests plan: 8 query heads, 2 KV heads of 64, pages of 16.
+  template <class Plan = BatchDecodePlan>
+  static Plan plan_of(const Tensor& indptr, const Tensor& pages, const Tensor& last_len) {
+    return {.indptr = indptr,
+            .indices = pages,
+            .last_page_len = last_len,
+            .num_qo_heads = 8,
+            .num_kv_heads = 2,
+            .head_dim = 64,
+            .page_size = 16,
+            .q_data_type = DType::kBF16};
+  }
+  static int32_t first_kv_len(const fake::Launched& l) {
+    const auto& params = *reinterpret_cast<const AttentionCudaParams*>(l.params);
+    return static_cast<const int32_t*>(fake::host(params.a.kv_len))[0];
   }
 
   Tensor q_, k_, out_;
@@ -78,21 +95,12 @@ TEST_F(GraphAttention, ADecodeLoopWaitsForNothing) {
     BatchDecodeWithPagedKVCacheWrapper wrapper(init);
     int32_t lengths = 0;
     gpu().kernel = [&](const fake::Launched& l) {
-      if (l.bytes != sizeof(AttentionCudaParams)) return;
-      lengths =
-          static_cast<const int32_t*>(fake::host(reinterpret_cast<const AttentionCudaParams*>(l.params)->a.kv_len))[0];
+      if (l.bytes == sizeof(AttentionCudaParams)) lengths = first_kv_len(l);
     };
     const Tensor indptr = ints({0, 2, 5}), pages = ints({7, 8, 3, 4, 5});
     const auto step = [&](int32_t last) {
       const Tensor last_len = ints({last, 16});
-      wrapper.plan({.indptr = indptr,
-                    .indices = pages,
-                    .last_page_len = last_len,
-                    .num_qo_heads = 8,
-                    .num_kv_heads = 2,
-                    .head_dim = 64,
-                    .page_size = 16,
-                    .q_data_type = DType::kBF16});
+      wrapper.plan(plan_of(indptr, pages, last_len));
     };
     const auto run = [&] {
       BatchDecodeRun r{.q = q, .paged_kv_cache = op::PagedKv(cache.view())};
@@ -130,18 +138,9 @@ TEST_F(GraphAttention, AnotherStreamWaitsForThePlansArrays) {
   BatchDecodeWithPagedKVCacheWrapper wrapper({.float_workspace_buffer = workspace});
   int32_t length = 0;
   gpu().kernel = [&](const fake::Launched& l) {
-    if (l.bytes != sizeof(AttentionCudaParams)) return;
-    length =
-        static_cast<const int32_t*>(fake::host(reinterpret_cast<const AttentionCudaParams*>(l.params)->a.kv_len))[0];
+    if (l.bytes == sizeof(AttentionCudaParams)) length = first_kv_len(l);
   };
-  wrapper.plan({.indptr = indptr,
-                .indices = pages,
-                .last_page_len = last_len,
-                .num_qo_heads = 8,
-                .num_kv_heads = 2,
-                .head_dim = 64,
-                .page_size = 16,
-                .q_data_type = DType::kBF16});
+  wrapper.plan(plan_of(indptr, pages, last_len));
   BatchDecodeRun r{.q = q, .paged_kv_cache = op::PagedKv(cache.view())};
   r.out = out.view();
   gpu().calls.clear();
@@ -172,14 +171,7 @@ TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
     std::vector<int32_t> pages;
     for (int32_t i = 0; i < indptr.back(); ++i) pages.push_back(89 - i);
     const Tensor a = ints(indptr), b = ints(pages), c = ints(last);
-    pod.plan({.indptr = a,
-              .indices = b,
-              .last_page_len = c,
-              .num_qo_heads = 8,
-              .num_kv_heads = 2,
-              .head_dim = 64,
-              .page_size = 16,
-              .q_data_type = DType::kBF16});
+    pod.plan(plan_of<PodPlan>(a, b, c));
   };
   plan({0, 2, 5}, {9, 16});
   PodRun run{.q_p = q_, .k_p = k_, .v_p = k_, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache.view())};
@@ -188,9 +180,8 @@ TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
   ASSERT_GE(launched.size(), 2u);
   plan({0, 80, 83}, {4, 1});
   expect_tiles(launched[0]);
-  const auto& decode = *reinterpret_cast<const AttentionCudaParams*>(launched[1].params);
-  EXPECT_EQ(decode.a.kv_indices, indices_buf.data());
-  EXPECT_EQ(static_cast<const int32_t*>(fake::host(decode.a.kv_len))[0], 79 * 16 + 4);
+  EXPECT_EQ(reinterpret_cast<const AttentionCudaParams*>(launched[1].params)->a.kv_indices, indices_buf.data());
+  EXPECT_EQ(first_kv_len(launched[1]), 79 * 16 + 4);
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ TEST(NvrtcSearch, IsInTheDocumentedOrder) {
   };
   set("FLASHINFER_NVRTC", ""), set("VIRTUAL_ENV", root + "/venv"), set("CONDA_PREFIX", root + "/conda"),
       set("CUDA_HOME", root + "/home"), set("CUDA_PATH", root + "/path");
+  const cuda::OptionalLibrary nvrtc{"FLASHINFER_NVRTC", "libnvrtc.so", "nvidia-cuda-nvrtc"};
   std::string searched;
-  std::vector<std::string> found = cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched);
+  std::vector<std::string> found = cuda::library_candidates(nvrtc, searched);
   std::erase_if(
       found, [&](const std::string& f) { return !f.starts_with(root) && f.find('/') != f.npos; });  // of this machine
   EXPECT_EQ(found, (std::vector<std::string>{wheel, older, conda, newer, home, path, "libnvrtc.so.13", "libnvrtc.so.12",
@@ -78,7 +79,7 @@ TEST(NvrtcSearch, IsInTheDocumentedOrder) {
   EXPECT_TRUE(searched.starts_with(root + "/venv, " + root + "/conda, ")) << searched;
   EXPECT_TRUE(searched.ends_with("the loader's path")) << searched;
   set("FLASHINFER_NVRTC", home);
-  EXPECT_EQ(cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched), std::vector<std::string>{home});
+  EXPECT_EQ(cuda::library_candidates(nvrtc, searched), std::vector<std::string>{home});
   EXPECT_EQ(searched, "FLASHINFER_NVRTC=" + home);
   for (const auto& [name, value] : before)
     value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);

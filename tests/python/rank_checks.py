@@ -5,6 +5,7 @@ import os
 import traceback
 import uuid
 
+import pytest
 import torch
 
 import flashinfer.comm as comm
@@ -44,7 +45,18 @@ def run(method, ranks, checks):
     return found
 
 
-def expect(reports, check, ranks):
-    for rank in range(ranks):
-        assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
-        assert reports[check, rank] is None, reports[check, rank]
+def tests(module, method, ranks):
+    """The fixture and the test of the functions check_*(backend, rank) in `module`, a module's globals()."""
+    names = [name for name in module if name.startswith("check_")]
+
+    @pytest.fixture(scope="module")
+    def reports():
+        return run(method, ranks, [module[name] for name in names])
+
+    @pytest.mark.parametrize("check", names)
+    def test_between_processes(reports, check):
+        for rank in range(ranks):
+            assert (check, rank) in reports, f"rank {rank} did not get there: {[e for e in reports.values() if e]}"
+            assert reports[check, rank] is None, reports[check, rank]
+
+    return reports, test_between_processes

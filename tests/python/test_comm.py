@@ -117,17 +117,7 @@ def check_torch_distributed_splits(backend, rank):
         torch.distributed.destroy_process_group()
 
 
-CHECKS = [name for name in list(globals()) if name.startswith("check_")]
-
-
-@pytest.fixture(scope="module")
-def reports():
-    return rank_checks.run("spawn", RANKS, [globals()[name] for name in CHECKS])
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_between_processes(reports, check):
-    rank_checks.expect(reports, check, RANKS)
+reports, test_between_processes = rank_checks.tests(globals(), "spawn", RANKS)
 
 
 # ---- one process ----

@@ -225,17 +225,7 @@ def check_vllm_all_reduce(backend, rank):
     comm.free_shared_buffer(buffer)
 
 
-CHECKS = [name for name in list(globals()) if name.startswith("check_")]
-
-
-@pytest.fixture(scope="module")
-def reports():
-    return rank_checks.run("fork", RANKS, [globals()[name] for name in CHECKS])  # torch is imported once
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_between_processes(reports, check):
-    rank_checks.expect(reports, check, RANKS)
+reports, test_between_processes = rank_checks.tests(globals(), "fork", RANKS)  # torch is imported once
 
 
 # ---- one process ----

@@ -176,17 +176,7 @@ def check_trtllm(backend, rank):
         comm.trtllm_destroy_ipc_workspace_for_all_reduce(handles)
 
 
-CHECKS = [name for name in list(globals()) if name.startswith("check_")]
-
-
-@pytest.fixture(scope="module")
-def reports():
-    return rank_checks.run("spawn", RANKS, [globals()[name] for name in CHECKS])
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_between_processes(reports, check):
-    rank_checks.expect(reports, check, RANKS)
+reports, test_between_processes = rank_checks.tests(globals(), "spawn", RANKS)
 
 
 # ---- one process ----

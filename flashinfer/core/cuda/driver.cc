@@ -3,23 +3,21 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/lazy.h"
 
 namespace flashinfer::cuda {
 namespace {
 
 constexpr int kOldest = 12000;
 
-std::mutex mutex;
-std::atomic<const Driver*> opened{nullptr};
+constinit Lazy<Driver> lazy;
+std::mutex sticky_mutex;
 std::map<int, std::string> sticky;  // by GPU; -1: not known which
 thread_local int current_gpu = -1;
 
@@ -93,17 +91,7 @@ void open(Driver& d) {
 
 std::string version_text(int version) { return str(version / 1000, ".", version % 1000 / 10); }
 
-const Driver& driver() {
-  if (const Driver* d = opened.load(std::memory_order_acquire)) return *d;
-  const std::lock_guard lock(mutex);
-  if (const Driver* d = opened.load(std::memory_order_relaxed)) return *d;
-  // Never destroyed: memory may be released by exit handlers, and allocations refer to the driver that made them.
-  static auto& all = *new std::vector<std::unique_ptr<Driver>>;
-  Driver* d = all.emplace_back(std::make_unique<Driver>()).get();
-  open(*d);
-  opened.store(d, std::memory_order_release);
-  return *d;
-}
+const Driver& driver() { return lazy.get(open); }
 
 const Api& api() {
   const Driver& d = driver();
@@ -118,7 +106,7 @@ void check(Status status, const char* what) {
   if (!is_sticky(status)) throw RuntimeError(str("cuda: ", what, " failed: ", text, advice(status)));
   std::string first;
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(sticky_mutex);
     std::string& of_gpu = sticky[current_gpu];
     if (of_gpu.empty()) of_gpu = str(what, ": ", text);
     first = of_gpu;
@@ -131,7 +119,7 @@ void check(Status status, const char* what) {
 }
 
 std::string sticky_error(int index) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(sticky_mutex);
   for (const int gpu : {index, -1})
     if (const auto it = sticky.find(gpu); it != sticky.end()) return it->second;
   return {};
@@ -140,8 +128,8 @@ std::string sticky_error(int index) {
 namespace detail {
 int exchange_current_gpu(int index) { return std::exchange(current_gpu, index); }
 void forget_driver() {
-  const std::lock_guard lock(mutex);
-  opened.store(nullptr);  // the old one stays: it may still be referenced
+  lazy.forget();
+  const std::lock_guard lock(sticky_mutex);
   sticky.clear();
 }
 }  // namespace detail

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/core/cuda/libraries.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 
+#include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 
@@ -34,7 +37,8 @@ std::vector<std::string> libraries_of_python(const std::string& environment, con
 
 }  // namespace
 
-std::vector<std::string> library_candidates(const char* variable, const std::string& stem, std::string& searched) {
+std::vector<std::string> library_candidates(const OptionalLibrary& library, std::string& searched) {
+  const auto& [variable, stem, package, versions] = library;
   std::vector<std::string> list;
   const auto add = [&](const std::vector<std::string>& more) { list.insert(list.end(), more.begin(), more.end()); };
   if (const std::string set = env::text(variable); !set.empty()) {
@@ -53,9 +57,27 @@ std::vector<std::string> library_candidates(const char* variable, const std::str
     for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
       add(libraries_in(home + below, stem));
   }
-  add({stem + ".13", stem + ".12", stem});
+  for (const int version : versions) list.push_back(str(stem, ".", version));
+  list.push_back(stem);
   searched += "the loader's path";
   return list;
+}
+
+bool open_library(const OptionalLibrary& library, const std::function<const char*(void*)>& bind,
+                  std::string& why_not) {
+  std::string searched, missing;
+  for (const std::string& path : library_candidates(library, searched)) {
+    void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) continue;
+    const char* lacks = bind(handle);
+    if (lacks == nullptr) return true;
+    missing = str("; ", path, " has no ", lacks);
+    ::dlclose(handle);
+  }
+  const std::string stem = library.stem;
+  why_not = str(stem.substr(0, stem.rfind('.')), " was not found; searched ", searched, missing, " (pip install ",
+                library.package, ", or set ", library.variable, ")");
+  return false;
 }
 
 }  // namespace flashinfer::cuda

@@ -92,7 +92,7 @@ Listeners& listeners() {
   return l;
 }
 
-/// Pinned memory of copies that nobody waits for, a slot for each: 16 MB a GPU at most. Slots are reused in order.
+/// Pinned memory of asynchronous copies, a slot for each: 16 MB a GPU at most. Slots are reused in order.
 constexpr size_t kSlot = size_t{256} << 10, kSlots = 64;
 struct Slot {
   std::unique_ptr<Pinned> buffer;

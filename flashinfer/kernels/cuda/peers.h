@@ -18,6 +18,17 @@ FI_CU void fence_system() {
 #endif
 }
 
+#if !defined(__CUDACC__)
+namespace emulated {
+/// A load or store of a flag; `how` says which, and its order. Returns what was there.
+__attribute__((always_inline)) inline uint32_t flag(uint32_t* p, uint32_t value, uint32_t how, const void* pc) {
+  Change<uint32_t> c{value, 0, 0};
+  atomic(p, how & emu::kLoadOnly ? get<uint32_t> : put<uint32_t>, c, how | emu::kOfSystem, pc);
+  return c.old;
+}
+}  // namespace emulated
+#endif
+
 /// A flag, in any GPU's memory. Its stores must be ordered one after another, else one may be lost.
 FI_CU uint32_t load_acquire_system(uint32_t* p) {
 #if defined(__CUDACC__)
@@ -25,9 +36,7 @@ FI_CU uint32_t load_acquire_system(uint32_t* p) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
   return x;
 #else
-  emulated::Change<uint32_t> c{0, 0, 0};
-  emulated::atomic(p, emulated::get<uint32_t>, c, emu::kLoadOnly | emu::kAcquire | emu::kOfSystem, FI_EMU_PC);
-  return c.old;
+  return emulated::flag(p, 0, emu::kLoadOnly | emu::kAcquire, FI_EMU_PC);
 #endif
 }
 FI_CU uint32_t load_relaxed_system(uint32_t* p) {
@@ -36,25 +45,21 @@ FI_CU uint32_t load_relaxed_system(uint32_t* p) {
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
   return x;
 #else
-  emulated::Change<uint32_t> c{0, 0, 0};
-  emulated::atomic(p, emulated::get<uint32_t>, c, emu::kLoadOnly | emu::kRelaxed | emu::kOfSystem, FI_EMU_PC);
-  return c.old;
+  return emulated::flag(p, 0, emu::kLoadOnly | emu::kRelaxed, FI_EMU_PC);
 #endif
 }
 FI_CU void store_release_system(uint32_t* p, uint32_t value) {
 #if defined(__CUDACC__)
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 #else
-  emulated::Change<uint32_t> c{value, 0, 0};
-  emulated::atomic(p, emulated::put<uint32_t>, c, emu::kStoreOnly | emu::kRelease | emu::kOfSystem, FI_EMU_PC);
+  emulated::flag(p, value, emu::kStoreOnly | emu::kRelease, FI_EMU_PC);
 #endif
 }
 FI_CU void store_relaxed_system(uint32_t* p, uint32_t value) {
 #if defined(__CUDACC__)
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 #else
-  emulated::Change<uint32_t> c{value, 0, 0};
-  emulated::atomic(p, emulated::put<uint32_t>, c, emu::kStoreOnly | emu::kRelaxed | emu::kOfSystem, FI_EMU_PC);
+  emulated::flag(p, value, emu::kStoreOnly | emu::kRelaxed, FI_EMU_PC);
 #endif
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "flashinfer/core/int_math.h"
@@ -224,6 +225,19 @@ void Product::set_out(const TensorView& t) {
   out_dtype = t.dtype();
 }
 
+namespace {
+/// The size in [least, most] of tasks of `batch` times `groups` units with which the thread that has most of them has
+/// the fewest units; the largest such size. (64 units in tasks of 5 are 13: two threads take 35 and 29 units.)
+int64_t even_tasks(int64_t groups, int64_t batch, int64_t most, int64_t least, int threads) {
+  int64_t best = most, fewest = std::numeric_limits<int64_t>::max();
+  for (int64_t size = most; size >= std::max<int64_t>(least, 1); --size) {
+    const int64_t tasks = ceil_div(groups, size) * batch;
+    if (const int64_t units = ceil_div(tasks, std::max(threads, 1)) * size; units < fewest) fewest = units, best = size;
+  }
+  return best;
+}
+}  // namespace
+
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads, double bytes_of_element,
                      double gflops) {
   Blocks out{};
@@ -249,7 +263,7 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
     per_task =
         std::clamp<int64_t>(ceil_div(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
   per_task = std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
-  if (groups > 0) per_task = ceil_div(groups, ceil_div(groups, per_task));  // as many tasks, of one size
+  per_task = even_tasks(groups, batch, per_task, std::max<int64_t>(static_cast<int64_t>(least), per_task / 2), threads);
   out.panels_per_task = 3 * per_task;
   // One row of panels too few for all threads: rows are cut too, in whole blocks of at least 32.
   const int64_t tasks = batch * std::max<int64_t>(1, ceil_div(panels, out.panels_per_task));
