@@ -9,7 +9,7 @@ inline constinit ForkMutex g_engine_mutex(ForkLayer::kJit, 0);     // entries
 inline constinit ForkMutex g_tables_mutex(ForkLayer::kJit, 1);     // kernels by Config
 inline constinit ForkMutex g_toolchain_mutex(ForkLayer::kJit, 2);  // the compilers that were found
 // 3: that of nvrtc.cc, the compiler library
-inline constinit ForkMutex g_sources_mutex(ForkLayer::kJit, 4);    // hashes of headers
-inline constinit ForkMutex g_folders_mutex(ForkLayer::kJit, 5);    // the private folder
+inline constinit ForkMutex g_sources_mutex(ForkLayer::kJit, 4);  // hashes of headers
+inline constinit ForkMutex g_folders_mutex(ForkLayer::kJit, 5);  // the private folder
 
 }  // namespace flashinfer::jit

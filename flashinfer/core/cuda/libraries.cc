@@ -63,8 +63,7 @@ std::vector<std::string> library_candidates(const OptionalLibrary& library, std:
   return list;
 }
 
-bool open_library(const OptionalLibrary& library, const std::function<const char*(void*)>& bind,
-                  std::string& why_not) {
+bool open_library(const OptionalLibrary& library, const std::function<const char*(void*)>& bind, std::string& why_not) {
   std::string searched, missing;
   for (const std::string& path : library_candidates(library, searched)) {
     void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

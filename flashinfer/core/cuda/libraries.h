@@ -8,10 +8,10 @@
 namespace flashinfer::cuda {
 
 struct OptionalLibrary {
-  const char* variable;                    // of the environment: the file, or the folder that holds it
-  const char* stem;                        // "libnvrtc.so"
-  const char* package;                     // of PyPI
-  std::vector<int> versions = {13, 12};    // of the loader's path, best first
+  const char* variable;                  // of the environment: the file, or the folder that holds it
+  const char* stem;                      // "libnvrtc.so"
+  const char* package;                   // of PyPI
+  std::vector<int> versions = {13, 12};  // of the loader's path, best first
 };
 
 /// Paths to try, best first: only `variable` when it is set; else the wheels of the active Python environment
