@@ -34,7 +34,7 @@ std::string machine() {
   return str(fs::read_file("/proc/sys/kernel/random/boot_id").value_or(""), " ", n > 0 ? net : "", " ", getuid());
 }
 
-/// A descriptor that becomes readable when this process ends, whoever waits for it; invalid on kernels before 5.3.
+/// A descriptor that becomes readable when this process ends; invalid on kernels before 5.3.
 Fd own_process() { return Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))); }
 }  // namespace
 

@@ -42,8 +42,8 @@ class Group : public std::enable_shared_from_this<Group> {
   ///   file:///PATH       rank 0 writes its address to this file, which all can read, and removes it when all are there
   ///   mpi://             the ranks of MPI_COMM_WORLD (Open MPI), whose rank and size these must be. MPI is initialised
   ///                      unless it is already
-  /// It stands for one group at a time; it may be used again as soon as all its ranks are connected. Whoever reaches a
-  /// tcp:// port may connect to it: it is for networks of one's own. ValueError: a name that is empty, a size
+  /// It stands for one group at a time; it may be used again as soon as all its ranks are connected. Any process that
+  /// reaches a tcp:// port may connect to it: it is for networks of one's own. ValueError: a name that is empty, a size
   /// outside [1, 64], a rank outside [0, size). RuntimeError: a rank that does not arrive in time or dies, another size
   /// or version of this library in another rank, two processes of the same rank.
   static std::shared_ptr<Group> connect(const std::string& name, int rank, int size);
