@@ -72,13 +72,13 @@ void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& fir
 }
 
 std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted);
-const char* gpu_candidate(const op::Op& op);
+const char* gpu_candidate(const op::Op& op, Device device);
 
 void check_padded(const op::Op& op, const op::Case& c, const Outputs& first, Device device) {
   try {
     Built b = build(op, c.args, {.device = device, .pad_inputs = true});
     // Rows that 8 elements more bring out of alignment may have no kernel on a GPU.
-    if (device.type != DeviceType::kCPU && !served_by_another(op, b, gpu_candidate(op)).empty()) return;
+    if (device.type != DeviceType::kCPU && !served_by_another(op, b, gpu_candidate(op, device)).empty()) return;
     expect_same(first, run_guarded(op, b, "padded rows"), "padded rows");
   } catch (const UnsupportedLayout&) {  // an op may require contiguous arguments, if its error says so
   }
@@ -136,10 +136,14 @@ void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, cons
   }
 }
 
+/// A library's kernels are not on the emulator.
+bool runs_on(const op::Candidate& c, Device device) {
+  return device.type != DeviceType::kEmu || c.backend != op::Backend::kCublasLt;
+}
 /// "cuda", or the name of the op's GPU candidate that has another name ("cuda_cublaslt").
-const char* gpu_candidate(const op::Op& op) {
+const char* gpu_candidate(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates)
-    if (op::place(c.backend) == op::Place::kGpu) return c.name;
+    if (op::place(c.backend) == op::Place::kGpu && runs_on(c, device)) return c.name;
   return "cuda";
 }
 
@@ -148,7 +152,7 @@ std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run)
   const bool cpu = run.device.type == DeviceType::kCPU;
   const FillCache same_contents;
   Built b = build(op, c.args, {.device = run.device});
-  std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op));
+  std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op, run.device));
   if (!cpu && !another.empty()) return another;
   if (!another.empty()) throw Failure{another};
   const Outputs first = run_guarded(op, b, "first run");
@@ -182,12 +186,10 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   return r;
 }
 
-/// A library's kernels are not on the emulator.
 bool supports(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates) {
     const op::Place place = op::place(c.backend);
-    if (device.type == DeviceType::kEmu && c.backend == op::Backend::kCublasLt) continue;
-    if ((place == op::Place::kGpu) == (device.type != DeviceType::kCPU)) return true;
+    if (runs_on(c, device) && (place == op::Place::kGpu) == (device.type != DeviceType::kCPU)) return true;
   }
   return false;
 }

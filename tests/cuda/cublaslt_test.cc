@@ -12,6 +12,8 @@
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/op/call.h"
+#include "flashinfer/op/registry.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "lt_machine.h"
@@ -260,10 +262,18 @@ TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
   EXPECT_EQ(lt_->calls.size(), 1u);
 }
 
-TEST_F(CublasLt, ErrorsSayWhatToDo) {
+/// Why cuBLASLt does not run the call, for which there is another kernel.
+template <class Block>
+std::string why_not(const char* op, const Block& block) {
+  for (const auto& [candidate, why] : op::explain(*op::find_op(op), &block).rejections)
+    if (candidate->backend == op::Backend::kCublasLt) return why;
+  return {};
+}
+TEST_F(CublasLt, ReasonsSayWhatToDo) {
   const Tensor a = to_device(numbers<bf16_t>({4, 24}, DType::kBF16).view(), kGpu),
                b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu);
-  const auto mm = [&] { return error([&] { mm_bf16({.a = a, .b = b}); }); };
+  const auto mm = [&] { return why_not("mm_bf16", MmBf16{.a = a, .b = b}); };
+  const auto run = [&] { return error([&] { mm_bf16({.a = a, .b = b}); }); };
   const auto expect = [&](const std::string& part, const std::string& text) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
@@ -294,25 +304,25 @@ TEST_F(CublasLt, ErrorsSayWhatToDo) {
   const Tensor wide = to_device(numbers<bf16_t>({4, 25}, DType::kBF16).view(), kGpu),
                tall = to_device(numbers<bf16_t>({25, 8}, DType::kBF16).view(), kGpu);
   expect("cuBLASLt 13.1 has no algorithm for these types, layouts and alignments (CUBLAS_STATUS_NOT_SUPPORTED)",
-         error([&] { mm_bf16({.a = wide, .b = tall}); }));
+         why_not("mm_bf16", MmBf16{.a = wide, .b = tall}));
   lt_->workspace = 0;
   // fp8: along k, at 16 bytes.
   const Tensor x = to_device(numbers<e4m3_t>({2, 4, 32}, DType::kF8E4M3).view(), kGpu),
                w = to_device(numbers<e4m3_t>({2, 32, 16}, DType::kF8E4M3).view(), kGpu),
                one = to_device(Tensor::zeros({1}, DType::kF32).view(), kGpu);
   expect("fp8 products of cuBLASLt read both matrices along k",
-         error([&] { bmm_fp8({.A = x, .B = w, .A_scale = one, .B_scale = one, .dtype = DType::kBF16}); }));
+         why_not("bmm_fp8", BmmFp8{.A = x, .B = w, .A_scale = one, .B_scale = one, .dtype = DType::kBF16}));
   const Tensor odd = to_device(numbers<e4m3_t>({4, 40}, DType::kF8E4M3).view(), kGpu),
                weight = to_device(numbers<e4m3_t>({32, 40}, DType::kF8E4M3).view(), kGpu);
-  expect("fp8 rows of a must begin at 16 bytes", error([&] { mm_fp8({.a = odd, .b = weight}); }));
+  expect("fp8 rows of a must begin at 16 bytes", why_not("mm_fp8", MmFp8{.a = odd, .b = weight}));
   // Gaps in both dimensions.
   const std::vector<int64_t> shape{2, 12}, strides{48, 2};
-  expect("cuBLASLt needs one of a matrix's dimensions without gaps", error([&] {
-           mm_bf16({.a = TensorView(a.data(), DType::kBF16, shape, strides, kGpu), .b = b.view().slice(0, 0, 12)});
-         }));
+  expect("cuBLASLt needs one of a matrix's dimensions without gaps",
+         why_not("mm_bf16",
+                 MmBf16{.a = TensorView(a.data(), DType::kBF16, shape, strides, kGpu), .b = b.view().slice(0, 0, 12)}));
   lt_->fail = 14;
-  expect("cublasLt: cublasLtMatmul failed: CUBLAS_STATUS_OF_THE_TEST (14)", mm());
-  EXPECT_EQ(mm(), "");
+  expect("cublasLt: cublasLtMatmul failed: CUBLAS_STATUS_OF_THE_TEST (14)", run());
+  EXPECT_EQ(run(), "");
   const Tensor ca = numbers<bf16_t>({4, 24}, DType::kBF16), cb = numbers<bf16_t>({24, 40}, DType::kBF16);
   mm_bf16({.a = ca, .b = cb});  // the CPU as before
   cuda::synchronize(0, stream_->get());

@@ -21,9 +21,9 @@ inline void check_out_dtype(DType t, DTypeSet set, std::string_view name_of = "o
 inline void check_one(std::string_view argument, const std::optional<TensorView>& t) {
   FI_CHECK(!t || t->numel() == 1, ValueError, argument, " is ", to_string(*t), ", but must hold one value");
 }
-inline float one_or(const std::optional<TensorView>& t, float otherwise) {
-  return t ? *t->data_as<float>() : otherwise;
-}
+inline const float* number_of(const std::optional<TensorView>& t) { return t ? t->data_as<float>() : nullptr; }
+/// Whether its contents can be read and checked by the host.
+inline bool on_host(const TensorView& t) { return t.device().type == DeviceType::kCPU; }
 
 /// ValueError unless the last two axes are column-major, k contiguous: the transposed view of [n, k].
 inline void check_column_major(std::string_view argument, const TensorView& t) {

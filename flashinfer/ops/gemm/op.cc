@@ -5,6 +5,7 @@
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
 #include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 #include "flashinfer/ops/gemm/ref.h"
@@ -75,8 +76,8 @@ gemm::Product product(const MmBf16& a) {
 gemm::Product product(const BmmBf16& a) { return product_of(a.A, a.B, *a.out); }
 gemm::Product product(const BmmFp8& a) {
   gemm::Product p = product_of(a.A, a.B, *a.out);
-  p.scale_a = *a.A_scale.data_as<float>();
-  p.scale_b = *a.B_scale.data_as<float>();
+  p.alpha_a = a.A_scale.data_as<float>();
+  p.alpha_b = a.B_scale.data_as<float>();
   return p;
 }
 gemm::LtProduct lt_product(const MmBf16& a) {
@@ -90,6 +91,11 @@ gemm::LtProduct lt_product(const BmmFp8& a) {
 template <class Block>
 op::Prepared prepare_cublaslt(const Block& a, const op::Call& call) {
   return gemm::prepare_cublaslt(lt_product(a), call.device);
+}
+template <class Block>
+op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
+  const gemm::Product p = product(a);
+  return gemm::prepare_cuda(p, {.matrices = p.batch}, call.device);
 }
 template <class Block>
 op::Prepared prepare_cpu(const Block& a) {
@@ -148,7 +154,8 @@ constexpr op::Field prepare_fields[] = {
 
 template <class Block, void (*Reference)(const Block&)>
 constexpr op::Candidate kCandidates[] = {op::candidate<prepare_cublaslt<Block>>(op::Backend::kCublasLt),
-                                         op::cpu<prepare_cpu<Block>>(), op::reference<Reference>()};
+                                         op::cuda<prepare_cuda<Block>>(), op::cpu<prepare_cpu<Block>>(),
+                                         op::reference<Reference>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<prepare_packing>(), op::reference<reference_prepare>()};
 
 constexpr const char* kModule = "flashinfer.gemm";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/cuda/layer.h"
 #include "flashinfer/ops/moe/fused_args.h"
 #include "flashinfer/ops/moe/ops.h"
 
@@ -96,6 +97,30 @@ op::Prepared prepare(const Moe& a) {
     run(routed(a, keep), kernels);
   });
 }
+op::Prepared prepare_gpu(const Moe& a, const op::Call& call) {
+  Layer l = layer_of(a);
+  const auto groups = [&](Scale s) {
+    const TensorView& t = *scale_of(a, s);
+    return BlockScales{.p = static_cast<const float*>(t.data()),
+                       .line_stride = t.stride(1),
+                       .k_stride = t.stride(2),
+                       .batch = t.stride(0),
+                       .dtype = t.dtype()};
+  };
+  if (mode_of(a) == Mode::kInt4) l.first.grid = groups(Scale::kGroups1), l.second.grid = groups(Scale::kGroups2);
+  if (a.input_sf)
+    l.x_sf = {.bytes = static_cast<const uint8_t*>(a.input_sf->data()),
+              .columns = l.hidden / scale_block(l.format),
+              .block = static_cast<int32_t>(scale_block(l.format)),
+              .layout = a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear,
+              .e8m0 = l.format == RowFormat::kMxFp8};
+  const MoeChoicesParams choices{.from = numbers_of(a.token_selected_experts),
+                                 .from_weights = numbers_of(a.token_final_scales),
+                                 .offset = a.ep_rank * l.experts,
+                                 .given = static_cast<int32_t>(l.top_k),
+                                 .local = static_cast<int32_t>(l.experts)};
+  return prepare_cuda(l, {.choices = choices}, call.device);
+}
 void reference(const Moe& a) {
   Layer l = layer_of(a);
   set_experts_for_reference(a, l);
@@ -104,6 +129,11 @@ void reference(const Moe& a) {
 
 // ---- selection and tables ----
 op::Cost cost_of(const Moe& a) {
+  if (a.input.device() != kCpu) {  // ids of a GPU are not read: each entry another expert
+    Layer l = layer_of(a);
+    for (int64_t i = 0; i < l.tokens * l.top_k; ++i) l.ids.push_back(static_cast<int32_t>(i % l.experts));
+    return cost(l);
+  }
   Int4Scales keep;
   return cost(routed(a, keep));
 }
@@ -153,7 +183,7 @@ constexpr op::Field fields[] = {
     op::in<&Moe::situ_linear_beta>("situ_linear_beta", nullptr),
     op::attr<&Moe::backend>("backend", op::backends("cutlass:cuda|cake:cuda")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_gpu>(), op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 Layer extents_of(const Moe& a) {
@@ -179,13 +209,13 @@ Layer layer_of(const Moe& a) {
   set_weights(a, l.second, second_weights(a), l.hidden, l.inter, Scale::kSf2, Scale::kGrid2, Scale::kFactor2);
   l.first.bias = a.fc1_expert_biases, l.second.bias = a.fc2_expert_biases, l.add_second_bias = a.tp_rank == 0;
   if (mode == Mode::kNvfp4)
-    l.x_encode = number(*scale_of(a, Scale::kInput)), l.inter_encode = number(*scale_of(a, Scale::kInter));
+    l.x_encode = *scale_of(a, Scale::kInput), l.inter_encode = *scale_of(a, Scale::kInter);
   else if (const TensorView* t = scale_of(a, Scale::kInter))
     l.inter_factor = *t;
   if (mode == Mode::kInt4) l.x_cast = *scale_of(a, Scale::kCast1), l.inter_cast = *scale_of(a, Scale::kCast2);
   l.alpha = a.swiglu_alpha, l.beta = a.swiglu_beta, l.limit = a.swiglu_limit, l.situ_beta = a.situ_beta,
   l.situ_linear = a.situ_linear_beta;
-  if (a.clamped_relu2_limit) l.relu2_limit = number(*a.clamped_relu2_limit);
+  l.relu2_limit = a.clamped_relu2_limit;
   if (a.output) l.out = *a.output;
   return l;
 }

@@ -79,7 +79,7 @@ void check_factor(const char* what, const TensorView& t, int64_t experts) {
 void check_gs(const char* what, const TensorView& t) {
   FI_CHECK(t.dtype() == DType::kF32, ValueError, "quant_scales, ", what, ", is ", to_string(t),
            ", but must be one float32");
-  ops::global_scale(str("quant_scales, ", what, ",").c_str(), t);
+  if (t.device() == kCpu) ops::global_scale(str("quant_scales, ", what, ",").c_str(), t);
 }
 void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool panels, int64_t experts, int64_t rows,
                      int64_t k) {
@@ -229,10 +229,9 @@ void validate(const Moe& a) {
   if (a.fc1_expert_biases) check_shape("fc1_expert_biases", *a.fc1_expert_biases, {x.experts, x.width});
   if (a.fc2_expert_biases) check_shape("fc2_expert_biases", *a.fc2_expert_biases, {x.experts, x.hidden});
   check_input(a, x);
-  if (a.input.device() != kCpu) return;
   const auto scales = scales_of(mode);
   for (size_t i = 0; i < scales.size(); ++i) check_scale(a, x, scales[i], (*a.quant_scales)[i]);
-  if (a.enable_alltoall) return;
+  if (a.input.device() != kCpu || a.enable_alltoall) return;
   for (int64_t t = 0; t < x.tokens; ++t)
     for (int64_t j = 0; j < x.top_k; ++j) {
       const int64_t e = static_cast<int64_t>(ref::at(a.token_selected_experts, {t, j}));

@@ -62,11 +62,6 @@ Tensor gather(const TensorView& x, const std::vector<int32_t>& token_of) {
 }
 
 // ---- rows into the format of the products ----
-/// The ops have no argument for the recipe 4 over 6: the environment's (FLASHINFER_NVFP4_4OVER6*) counts.
-BlockQuantConfig quant_config(RowFormat f, DType t) {
-  if (f != RowFormat::kNvfp4) return {t, 32, 1, 1, 0};
-  return {t, 16, 0, 0, 0, ops::four_over_six(op::Value(-1)).config()};
-}
 Group8Config group_config(DType t) { return {t, DType::kF8E4M3}; }
 Rows quantise(const Layer& l, const TensorView& x, float encode, jit::CpuFn fn) {
   const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
@@ -139,7 +134,7 @@ Rows cast_rows(const TensorView& x, const TensorView& scale, jit::CpuFn fn) {
 Rows tokens_of(const Layer& l, jit::CpuFn convert) {
   if (l.x_cast) return cast_rows(l.x, *l.x_cast, convert);
   if (is_narrow(l.x) || !has_scales(l.format)) return {l.x, l.x_scales, {}};
-  return quantise(l, l.x, l.x_encode, convert);
+  return quantise(l, l.x, number_or(l.x_encode, 1), convert);
 }
 /// Positions of the logical columns of a product; empty: in order.
 std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
@@ -197,7 +192,7 @@ Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tenso
   act.delta = delta.defined() ? delta.data_as<float>() : nullptr;
   act.factor = factor.p, act.bias = bias.p, act.alpha = alpha.p, act.beta = beta.p, act.limit = limit.p,
   act.situ_beta = sb.p, act.situ_linear = sl.p;
-  act.kind = l.kind, act.relu2_limit = l.relu2_limit;
+  act.kind = l.kind, act.relu2_limit = number_or(l.relu2_limit, 0);
   act.rows_per_task = ops::rows_per_task(act.rows, l.width * 4 + l.inter * 2);
   ops::run_rows(fn, act, act.rows, act.rows_per_task);
   return inter;
@@ -237,14 +232,18 @@ void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y
 }
 }  // namespace
 
+BlockQuantConfig quant_config(RowFormat f, DType t) {
+  if (f != RowFormat::kNvfp4) return {t, 32, 1, 1, 0};
+  return {t, 16, 0, 0, 0, ops::four_over_six(op::Value(-1)).config()};
+}
 Rows empty_rows(const Layer& l, const TensorView& x) {
   const int64_t rows = x.size(0), k = x.size(1);
   const bool fp4 = l.format == RowFormat::kNvfp4;
   Rows out;
-  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
+  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3, x.device());
   out.data = out.keep.view();
-  out.scales =
-      Tensor::empty({rows, k / scale_block(l.format)}, l.format == RowFormat::kFp8Blocks ? DType::kF32 : DType::kU8);
+  out.scales = Tensor::empty({rows, k / scale_block(l.format)},
+                             l.format == RowFormat::kFp8Blocks ? DType::kF32 : DType::kU8, x.device());
   return out;
 }
 gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out,
@@ -291,7 +290,7 @@ void run(const Layer& l, const Kernels& kernels) {
   gemm::run(product(l, 1, rows, h.view(), p.groups), kernels.first);
   const Tensor inter = activate(l, kernels.activate, p, h, row_weight);
   if (l.inter_out.defined()) keep_activations(l, inter);
-  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode, kernels.convert_inter)
+  rows = has_scales(l.format) ? quantise(l, inter.view(), number_or(l.inter_encode, 1), kernels.convert_inter)
          : l.inter_cast       ? cast_rows(inter.view(), *l.inter_cast, kernels.convert_inter)
                               : Rows{inter.view(), {}, inter};
   gemm::run(product(l, 2, rows, y.view(), p.groups), kernels.second);

@@ -11,6 +11,7 @@
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/kernels/params.h"
+#include "flashinfer/ops/quantization/kernels/block_params.h"
 
 namespace flashinfer::moe {
 
@@ -51,7 +52,10 @@ struct Layer {
   TensorView x;                               // [tokens, hidden or more]; FP4: bytes
   Tensor x_scales;                            // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
   RowFormat format = RowFormat::kPlain;
-  float x_encode = 1, inter_encode = 1;      // NVFP4: global scales of x and of the activations
+  ScaleFactors x_sf{};  // the same scales where they are, for a GPU
+  BlockScales x_grid{};
+  std::optional<TensorView> x_encode{},
+      inter_encode{};                        // NVFP4: global scales of x and of the activations; 1 when absent
   std::optional<TensorView> inter_factor{};  // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
   std::optional<TensorView> x_cast{},
       inter_cast{};  // kFp8: rows of 16 bits are multiplied by this, one or one a column, then cast
@@ -62,9 +66,9 @@ struct Layer {
   Weights first, second;
   MoeActivation kind = MoeActivation::kSwiglu;
   std::optional<TensorView> alpha{}, beta{}, limit{}, situ_beta{}, situ_linear{};  // f32 [E]
-  float relu2_limit = 0;
+  std::optional<TensorView> relu2_limit{};                                         // one f32
   bool add_second_bias = true;
-  std::vector<int32_t> ids;    // [tokens * top_k], -1: not here
+  std::vector<int32_t> ids;    // [tokens * top_k], -1: not here; on a GPU its kernels find both
   std::vector<float> weights;  // [tokens * top_k]
   TensorView out;              // [tokens, hidden]
   TensorView rows_out;         // instead of out: bf16 [tokens * top_k, hidden], product 2 by expert; and
@@ -100,6 +104,9 @@ struct Rows {
   TensorView data;
   Tensor scales, keep;
 };
+/// How rows of type `t` become kMxFp8 or kNvfp4. The ops have no argument for the recipe 4 over 6: the environment's
+/// (FLASHINFER_NVFP4_4OVER6*) counts.
+BlockQuantConfig quant_config(RowFormat f, DType t);
 /// Of the shape and types that x [rows, k] has in the layer's format; not filled.
 Rows empty_rows(const Layer& l, const TensorView& x);
 inline int64_t rows_of_second(const Layer& l) { return l.second_rows ? l.second_rows : l.hidden; }
@@ -112,6 +119,7 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
 inline float number(const TensorView& t, int64_t i = 0) {
   return t.data_as<float>()[t.numel() == 1 || t.rank() == 0 ? 0 : i * t.stride(0)];
 }
+inline float number_or(const std::optional<TensorView>& t, float otherwise) { return t ? number(*t) : otherwise; }
 inline bool is_narrow(const TensorView& x) {
   return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2;
 }

@@ -57,7 +57,7 @@ double activated(const Layer& l, int64_t e, double u, double g) {
     case MoeActivation::kIdentity: return u;
     case MoeActivation::kRelu2: return std::max(u, 0.0) * std::max(u, 0.0);
     case MoeActivation::kClampedRelu2: {
-      const double limit = static_cast<double>(l.relu2_limit);
+      const double limit = static_cast<double>(number_or(l.relu2_limit, 0));
       return std::pow(limit * std::tanh(std::max(u, 0.0) / limit), 2);
     }
     case MoeActivation::kGeglu: return ref::gelu(g) * u;
@@ -130,8 +130,8 @@ std::vector<double> expert_of(const Layer& l, const Elements& elements, const st
   }
   for (int64_t i = 0; inter_row.defined() && i < l.inter; ++i) ref::put(inter_row, {i}, ref::at(inter.view(), {0, i}));
   const Tensor cast = l.inter_cast ? cast_reference(inter.view(), *l.inter_cast) : inter;
-  const Rows second =
-      has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{cast.view(), {}, {}};
+  const Rows second = has_scales(l.format) ? quantise_reference(l, inter.view(), number_or(l.inter_encode, 1))
+                                           : Rows{cast.view(), {}, {}};
   return one_product(l, 2, values_of(l, second, 0), elements, e, 1.0);
 }
 }  // namespace
@@ -140,7 +140,7 @@ void reference(const Layer& l, const Elements& elements) {
   const Tensor cast = l.x_cast ? cast_reference(l.x, *l.x_cast) : Tensor();
   const Rows tokens = l.x_cast                                  ? Rows{cast.view(), {}, {}}
                       : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, {}, {}}
-                                                                : quantise_reference(l, l.x, l.x_encode);
+                                                                : quantise_reference(l, l.x, number_or(l.x_encode, 1));
   std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];

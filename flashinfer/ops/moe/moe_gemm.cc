@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/common/cuda_steps.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/grouped/ref.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/cuda/layer.h"
 #include "flashinfer/ops/moe/layer.h"
 #include "flashinfer/ops/moe/ops.h"
 
@@ -121,6 +123,42 @@ void set_scales(const Mx& a, gemm::GroupedWork& w, std::vector<Tensor>& keep) {
             .block = 32,
             .layout = SfLayout::kLinear,
             .e8m0 = 1};
+}
+/// The same where they are, with padding.
+void set_gpu_scales(const Fp8& a, gemm::GroupedWork& w) {
+  w.a_grid = {.p = a.a_scale.data_as<float>(), .line_stride = a.a_scale.stride(1), .k_stride = a.a_scale.stride(0)};
+  w.b_grid = {.p = a.b_scale.data_as<float>(),
+              .lines = 128,
+              .line_stride = a.b_scale.stride(2),
+              .k_stride = a.b_scale.stride(1),
+              .batch = a.b_scale.stride(0)};
+  w.grid_k = 128;
+}
+void set_gpu_scales(const Mx& a, gemm::GroupedWork& w) {
+  const auto bytes = [&](const TensorView& t) {
+    return ScaleFactors{.bytes = static_cast<const uint8_t*>(t.data()),
+                        .columns = 4 * t.stride(-2),
+                        .batch = t.rank() == 3 ? 4 * t.stride(0) : 0,
+                        .block = static_cast<int32_t>(a.scale_granularity_mnk[2]),
+                        .layout = SfLayout::kLinear,
+                        .e8m0 = 1};
+  };
+  w.a_sf = bytes(a.a_scale), w.b_sf = bytes(a.b_scale);
+}
+template <class B>
+op::Prepared prepare_gpu(const B& a, const op::Call& call) {
+  if constexpr (std::is_same_v<B, Mx>)
+    if (a.a_scale.stride(1) != 1 || a.b_scale.stride(2) != 1)
+      return op::Unsupported{"the scales of a row are not next to each other"};
+  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+  const TensorView h = a.is_gated ? steps->scratch({a.a.size(0), a.b.size(1)}, DType::kF32) : *a.out;
+  gemm::GroupedWork w{.a = a.a, .b = a.b, .out = h};
+  gemm::set_offsets(w, "m_indptr", a.m_indptr);
+  w.index.factor_pad = 4;
+  set_gpu_scales(a, w);
+  steps->add([&] { return gemm::prepare_cuda(w, call.device); });
+  if (a.is_gated) steps->add([&] { return moe::prepare_activation(MoeActivation::kSwiglu, h, *a.out, call.device); });
+  return ops::CudaSteps::prepared(steps);
 }
 template <class B>
 gemm::GroupedWork work_of(const B& a, const TensorView& out, std::vector<Tensor>& keep) {
@@ -237,7 +275,8 @@ inline constexpr op::Field kFields[] = {
     op::attr<&B::is_gated>("is_gated"),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::cuda<prepare_gpu<B>>(), op::cpu<prepare<B>>(),
+                                                op::reference<reference<B>>()};
 
 constexpr op::Case kFp8Cases[] = {
     {"uneven",

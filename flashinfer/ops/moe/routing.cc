@@ -8,6 +8,7 @@
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/cuda/layer.h"
 #include "flashinfer/ops/moe/ops.h"
 #include "flashinfer/ops/moe/routing.h"
 
@@ -217,6 +218,28 @@ void reference(const B& a) {
   run<double>(a, route_reference);
 }
 
+// ---- on a GPU ----
+MoeRouteParams gpu_params(const Rule& r, const TensorView& logits, const std::optional<TensorView>& bias) {
+  MoeRouteParams p{.logits = moe::numbers_of(logits)};
+  if (bias) p.bias = moe::row_of_numbers(*bias);
+  p.method = static_cast<int32_t>(r.method), p.tokens = static_cast<int32_t>(logits.size(0));
+  p.experts = static_cast<int32_t>(r.experts), p.top_k = static_cast<int32_t>(r.top_k);
+  p.groups = static_cast<int32_t>(r.groups), p.keep = static_cast<int32_t>(r.keep);
+  p.factor = static_cast<float>(r.factor), p.renormalise = r.renormalise;
+  return p;
+}
+op::Prepared prepare_cuda(const MoeRouting& a, const op::Call& call) {
+  MoeRouteParams p = gpu_params(rule_of(a), a.routing_logits, a.routing_bias);
+  p.ids = moe::results_of(*a.topk_ids), p.weights = moe::results_of(*a.topk_weights);
+  return moe::prepare_route(p, call.device);
+}
+op::Prepared prepare_cuda(const FusedTopkDeepseek& a, const op::Call& call) {
+  MoeRouteParams p = gpu_params(rule_of(a), a.scores, a.bias);
+  p.ids = moe::results_of(a.topk_indices), p.weights = moe::results_of(a.topk_values);
+  if (a.routing_replay_out) p.replay = moe::results_of(*a.routing_replay_out);
+  return moe::prepare_route(p, call.device);
+}
+
 // ---- checks ----
 void check_groups(int64_t experts, int64_t groups, int64_t keep, int64_t top_k) {
   FI_CHECK(groups >= 1 && experts % groups == 0, ValueError, "n_group is ", groups, ", but must divide ", experts,
@@ -297,8 +320,12 @@ constexpr op::Field deepseek_fields[] = {
     op::inout<&D::routing_replay_out>("routing_replay_out", "rows k", DType::kI16, op::contiguous),
     op::attr<&D::backend>("backend", op::keyword_only, op::choices("default|cake")),
 };
-constexpr op::Candidate routing_candidates[] = {op::cpu<launch<R>>(), op::reference<reference<R>>()};
-constexpr op::Candidate deepseek_candidates[] = {op::cpu<launch<D>>(), op::reference<reference<D>>()};
+constexpr op::Candidate routing_candidates[] = {
+    op::cuda<static_cast<op::Prepared (*)(const R&, const op::Call&)>(prepare_cuda)>(), op::cpu<launch<R>>(),
+    op::reference<reference<R>>()};
+constexpr op::Candidate deepseek_candidates[] = {
+    op::cuda<static_cast<op::Prepared (*)(const D&, const op::Call&)>(prepare_cuda)>(), op::cpu<launch<D>>(),
+    op::reference<reference<D>>()};
 }  // namespace
 
 namespace ops::moe {
@@ -317,6 +344,7 @@ MoeRouting without_unused(MoeRouting a) {
   return a;
 }
 void check_routing(const MoeRouting& a) { validate_routing_as(a); }
+MoeRouteParams route_params(const MoeRouting& a) { return gpu_params(rule_of(a), a.routing_logits, a.routing_bias); }
 Routed route(const MoeRouting& a) { return all_tokens<float>(a, flashinfer::route); }
 Routed route_reference(const MoeRouting& a) { return all_tokens<double>(a, flashinfer::route_reference); }
 }  // namespace moe

@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "flashinfer/ops/moe/kernels/cuda_params.h"
 #include "flashinfer/ops/moe/op.h"
 
 namespace flashinfer::moe {
@@ -16,7 +17,8 @@ struct Routed {
 /// `a` as the trtllm family takes it: as in FlashInfer, a bias and a factor are ignored by methods that have none.
 MoeRouting without_unused(MoeRouting a);
 void check_routing(const MoeRouting& a);
-Routed route(const MoeRouting& a);            // f32, in parallel
-Routed route_reference(const MoeRouting& a);  // f64
+MoeRouteParams route_params(const MoeRouting& a);  // for a GPU, without its results
+Routed route(const MoeRouting& a);                 // f32, in parallel
+Routed route_reference(const MoeRouting& a);       // f64
 
 }  // namespace flashinfer::moe

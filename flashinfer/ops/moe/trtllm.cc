@@ -259,6 +259,12 @@ op::Prepared prepare(const B& a) {
   });
 }
 template <class B>
+op::Prepared prepare_gpu(const B& a, const op::Call& call) {
+  GpuCall g;
+  const Layer l = gpu_layer(a, g);
+  return prepare_cuda(l, g, call.device);
+}
+template <class B>
 void compute_reference(const B& a) {
   std::vector<Tensor> keep;
   const Layer l = routed(a, route_reference, keep);
@@ -266,13 +272,19 @@ void compute_reference(const B& a) {
 }
 template <class B>
 op::Cost cost_of(const B& a) {
+  if (a.hidden_states.device() != kCpu) {  // ids of a GPU are not read: each entry another expert
+    Layer l = layer_of(a);
+    for (int64_t i = 0; i < l.tokens * l.top_k; ++i) l.ids.push_back(static_cast<int32_t>(i % l.experts));
+    return cost(l);
+  }
   B without = a;  // what a cost model may not write
   without.routing_replay_out = without.expert_weights = std::nullopt;
   std::vector<Tensor> keep;
   return cost(routed(without, route, keep));
 }
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<compute_reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::cuda<prepare_gpu<B>>(), op::cpu<prepare<B>>(),
+                                                op::reference<compute_reference<B>>()};
 template <class B>
 constexpr op::Op make(const char* doc, op::CaseTable cases) {
   return op::define<B, validate<B>, cost_of<B>>(kEntries[kIndex<B>].name, "flashinfer.fused_moe", doc, kFields<B>,

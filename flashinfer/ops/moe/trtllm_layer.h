@@ -5,7 +5,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/ops/moe/layer.h"
+#include "flashinfer/ops/moe/cuda/layer.h"
 #include "flashinfer/ops/moe/routing.h"
 #include "flashinfer/ops/moe/trtllm.h"
 
@@ -204,6 +204,52 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
     const auto grid = [&](Weights& w, const TensorView& scales, int64_t n, int64_t k) {
       const TensorView t = hold(int4_scales(scales, l.experts, n, k / 32, l.ids));
       w.grid = {.p = t.data_as<float>(), .lines = 1, .line_stride = k / 32, .k_stride = 1, .batch = n * (k / 32)};
+    };
+    grid(l.first, *a.gemm1_weights_scale, l.width, hidden_of(a));
+    grid(l.second, *a.gemm2_weights_scale, l.second_rows, l.inter);
+  }
+  return l;
+}
+
+/// The layer for a GPU: nothing is computed from contents of tensors, but named in `g` where the kernels find it.
+template <class B>
+Layer gpu_layer(const B& a, GpuCall& g) {
+  Layer l = layer_of(a);
+  g.choices = {.offset = a.local_expert_offset,
+               .given = static_cast<int32_t>(a.top_k),
+               .local = static_cast<int32_t>(a.local_num_experts)};
+  if (a.routing_replay_out) g.choices.replay = results_of(*a.routing_replay_out);
+  if (a.expert_weights) g.choices.weights_out = results_of(*a.expert_weights);
+  if (B::kGiven) {
+    g.choices.from = numbers_of(a.topk_ids.first);
+    if (!a.topk_ids.stacked) g.choices.from_weights = numbers_of(a.topk_ids.second);
+  } else {
+    g.route = route_params(routing_of(a));
+  }
+  if (a.hidden_states_scale && has_scales(l.format)) {
+    const TensorView& s = *a.hidden_states_scale;
+    if (l.format == RowFormat::kFp8Blocks)
+      l.x_grid = {.p = s.template data_as<float>(), .line_stride = s.stride(1), .k_stride = s.stride(0)};
+    else
+      l.x_sf = {.bytes = static_cast<const uint8_t*>(s.data()),
+                .columns = hidden_of(a) / scale_block(l.format),
+                .block = static_cast<int32_t>(scale_block(l.format)),
+                .layout = SfLayout::kLinear,
+                .e8m0 = l.format == RowFormat::kMxFp8};
+  }
+  if (B::kFormat == MoeFormat::kFp8PerChannel) l.row_factor = a.hidden_states_scale->view({l.tokens});
+  if (a.per_token_scale) l.row_factor = *a.per_token_scale;
+  if (l.kind == MoeActivation::kSwigluStep && l.limit) g.limit_factor = a.output1_scale_gate_scalar;
+  if (l.kind == MoeActivation::kSitu) l.situ_beta = a.gemm1_alpha, l.situ_linear = a.gemm1_beta;
+  g.situ_beta = g.situ_linear = 1;
+  if (a.output1_scale_gate_scalar)
+    l.inter_factor = a.output1_scale_scalar, g.inter_divisor = a.output1_scale_gate_scalar;
+  if constexpr (B::kFormat == MoeFormat::kMxint4) {
+    const auto grid = [](Weights& w, const TensorView& scales, int64_t n, int64_t k) {
+      w.grid = {.p = static_cast<const float*>(scales.data()),
+                .batch = sf_bytes(SfLayout::k128x4, n, k / 32),
+                .dtype = scales.dtype(),
+                .tiles = k / 32};
     };
     grid(l.first, *a.gemm1_weights_scale, l.width, hidden_of(a));
     grid(l.second, *a.gemm2_weights_scale, l.second_rows, l.inter);

@@ -288,8 +288,11 @@ Kernels find_kernels(const Product& p, ops::Lookup& lookup) {
   return out;
 }
 
-void run(const Product& x, const Kernels& kernels) {
-  if (x.batch * x.m * x.n == 0) return;
+void run(const Product& product, const Kernels& kernels) {
+  if (product.batch * product.m * product.n == 0) return;
+  Product x = product;
+  if (x.alpha_a) x.scale_a *= *x.alpha_a;
+  if (x.alpha_b) x.scale_b *= *x.alpha_b;
   if (x.quantize_a) return run_int8(x, kernels);
   const std::array<Group, 1> all = {{{.rows = x.m}}};
   const std::span<const Group> groups = x.grouped ? x.groups : std::span<const Group>(all);

@@ -32,8 +32,8 @@ struct Group {
   float alpha = 1;
 };
 
-/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias, or with groups, out[rows of
-/// g] = (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
+/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b * alphas + bias, or with groups,
+/// out[rows of g] = (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
 struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t split_k = 0;  // GemmParams
@@ -41,6 +41,7 @@ struct Product {
   bool packed = false;         // b is panels of a prepare op, `line` elements (bytes, but for bf16) apart
   const void* bias = nullptr;  // bf16[n]
   float scale_a = 1, scale_b = 1;
+  const float *alpha_a = nullptr, *alpha_b = nullptr;  // one more factor each, read when the product is computed
   void* out = nullptr;
   int64_t out_row = 0, out_batch = 0;
   DType out_dtype = DType::kBF16;

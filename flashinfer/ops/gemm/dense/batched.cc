@@ -84,6 +84,22 @@ op::Prepared prepare(const B& a) {
   const gemm::Kernels kernels = find_kernels(a, lookup);
   return lookup.prepared([&a, kernels] { each_part(a, [&](const Part& x) { gemm::run(product_of(x, 1), kernels); }); });
 }
+/// All matrices together, as the kernel of a GPU takes them.
+gemm::Product product_on_gpu(const TensorView& a, const TensorView& b, const TensorView& out) {
+  gemm::Product p{.k = a.size(-1), .a = gemm::rows_of(a), .b = gemm::rows_of(b)};
+  p.set_out(out);
+  return p;
+}
+op::Prepared prepare_masked_cuda(const Masked& a, const op::Call& call) {
+  const gemm::Product p = product_on_gpu(turned(a.a, a.transpose_a), turned(a.b, !a.transpose_b), *a.out);
+  return gemm::prepare_cuda(p, {.index = a.masked_m, .matrices = p.batch}, call.device);
+}
+op::Prepared prepare_ragged_cuda(const Ragged& a, const op::Call& call) {
+  const gemm::Product p = product_on_gpu(turned(a.a, a.transpose_a), turned(a.b, !a.transpose_b), *a.out);
+  return gemm::prepare_cuda(
+      p, {.kind = GemmGroups::kOffsets, .index = a.m_indptr, .groups = a.m_indptr.size(0) - 1, .matrices = a.b.size(0)},
+      call.device);
+}
 void reference(const Masked& a) {
   check_rows(a);
   const int64_t m = a.out->size(1);
@@ -138,6 +154,12 @@ op::Prepared prepare_added(const Added& a) {
   ops::Lookup lookup;
   const gemm::Kernels kernels = find_kernels(a, lookup);
   return lookup.prepared([&a, kernels] { run_added(a, kernels); });
+}
+op::Prepared prepare_added_cuda(const Added& a, const op::Call& call) {
+  const Part x = part_of(a, a.c);
+  gemm::Product p = product_on_gpu(x.a, x.b, x.out);
+  p.scale_a = static_cast<float>(a.alpha);
+  return gemm::prepare_cuda(p, {.beta = static_cast<float>(a.beta)}, call.device);
 }
 void reference_added(const Added& a) {
   for (int64_t r = 0; r < a.c.size(0); ++r)
@@ -218,11 +240,12 @@ constexpr op::Field added_fields[] = {
     op::attr<&Added::num_sms>("num_sms"),
     op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
 };
-constexpr op::Candidate masked_candidates[] = {op::cpu<prepare<Masked>>(),
+constexpr op::Candidate masked_candidates[] = {op::cuda<prepare_masked_cuda>(), op::cpu<prepare<Masked>>(),
                                                op::reference<static_cast<void (*)(const Masked&)>(reference)>()};
-constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare<Ragged>>(),
+constexpr op::Candidate ragged_candidates[] = {op::cuda<prepare_ragged_cuda>(), op::cpu<prepare<Ragged>>(),
                                                op::reference<static_cast<void (*)(const Ragged&)>(reference)>()};
-constexpr op::Candidate added_candidates[] = {op::cpu<prepare_added>(), op::reference<reference_added>()};
+constexpr op::Candidate added_candidates[] = {op::cuda<prepare_added_cuda>(), op::cpu<prepare_added>(),
+                                              op::reference<reference_added>()};
 
 constexpr op::Case kMasked[] = {
     {"rows", "a=bf16:3x10x70 b=bf16:3x70x33 masked_m=i32:[10,0,3]", "cpu", 0, -1, 1e-2},

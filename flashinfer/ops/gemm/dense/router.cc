@@ -6,6 +6,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/scaled/ref.h"
 
@@ -42,6 +43,10 @@ void validate_tiny(const TinygemmBf16& a) {
            ", but must be a multiple of 8");
   FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, "weight.shape[0] is ", a.weight.size(0),
            ", but must be a multiple of 16");
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  return gemm::prepare_cuda(product(a), {}, call.device);
 }
 template <class B>
 op::Prepared prepare_cpu(const B& a) {
@@ -113,8 +118,10 @@ constexpr op::Field prepare_fields[] = {
     op::result<&PrepareLowLatencyGemmWeights::out>("out", nullptr, DType::kF8E4M3, op::contiguous,
                                                    op::shape<prepared_shape>)};
 
-constexpr op::Candidate router_candidates[] = {op::cpu<prepare_cpu<RouterGemm>>(), op::reference<reference_router>()};
-constexpr op::Candidate tiny_candidates[] = {op::cpu<prepare_cpu<TinygemmBf16>>(), op::reference<reference_tiny>()};
+constexpr op::Candidate router_candidates[] = {op::cuda<prepare_cuda<RouterGemm>>(), op::cpu<prepare_cpu<RouterGemm>>(),
+                                               op::reference<reference_router>()};
+constexpr op::Candidate tiny_candidates[] = {op::cuda<prepare_cuda<TinygemmBf16>>(),
+                                             op::cpu<prepare_cpu<TinygemmBf16>>(), op::reference<reference_tiny>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/gguf/ref.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "flashinfer/ops/gemm/ops.h"
@@ -93,6 +94,9 @@ void reference_mm(const MmGguf& a) {
       1);
 }
 op::Prepared prepare_mm(const MmGguf& a) { return gemm::prepare(product(a)); }
+op::Prepared prepare_mm_cuda(const MmGguf& a, const op::Call& call) {
+  return gemm::prepare_cuda(product(a), {}, call.device);
+}
 op::Cost cost_mm(const MmGguf& a) {
   return {.bytes = static_cast<double>(a.a.nbytes() + a.b_blocks.nbytes() + a.out->nbytes()),
           .flops = 2.0 * static_cast<double>(a.out->numel()) * static_cast<double>(a.a.size(1))};
@@ -222,7 +226,8 @@ constexpr op::Field dequantize_fields[] = {
     op::attr<&GgufDequantize::out_dtype>("out_dtype"),
     op::out<&GgufDequantize::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<dequantized_shape>),
 };
-constexpr op::Candidate mm_candidates[] = {op::cpu<prepare_mm>(), op::reference<reference_mm>()};
+constexpr op::Candidate mm_candidates[] = {op::cuda<prepare_mm_cuda>(), op::cpu<prepare_mm>(),
+                                           op::reference<reference_mm>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
 constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
                                                    op::reference<reference_dequantize>()};

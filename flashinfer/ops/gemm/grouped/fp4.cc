@@ -25,6 +25,7 @@ int64_t padded_start(const TensorView& indptr, int64_t e) { return (gemm::index_
 template <class B>
 void set_padded_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
   const int64_t k = w.depth(), experts = a.b.size(0), columns = k / block;
+  w.index.factor_pad = 128;
   FI_CHECK(k % block == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
   int64_t least = 0;
   for (size_t e = 0; e < w.groups.size(); ++e) {
@@ -32,8 +33,10 @@ void set_padded_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
     g.sf_first = padded_start(a.m_indptr, static_cast<int64_t>(e));
     if (g.rows) least = g.sf_first + round_up(g.rows, 128);
   }
-  const int64_t most = std::max(least, padded_start(a.m_indptr, experts)),
-                line = sf_padded_columns(SfLayout::k128x4, columns);
+  // Offsets on a GPU are not read: any that cover all rows of a.
+  const bool known = gemm::on_host(a.m_indptr);
+  const int64_t m = a.a.size(0), line = sf_padded_columns(SfLayout::k128x4, columns);
+  const int64_t most = known ? std::max(least, padded_start(a.m_indptr, experts)) : (m + 127 * experts) / 128 * 128;
   const int64_t rows = line ? a.a_scale.numel() / line : 0;
   FI_CHECK_LAYOUT(rows * line == a.a_scale.numel() && rows >= least && rows <= most, a.a_scale.is_contiguous(),
                   "a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most,
@@ -67,8 +70,7 @@ GroupedWork work(const GroupGemmNvfp4NtGroupwise& a) {
   GroupedWork w = gemm::plain_work(a);
   w.a_fp4 = w.b_fp4 = true;
   set_padded_scales(a, false, 16, w);
-  if (a.alpha)
-    for (gemm::Group& g : w.groups) g.alpha = a.alpha->data_as<float>()[g.weight * a.alpha->stride(0)];
+  gemm::set_alpha(w, a.alpha);
   return w;
 }
 

@@ -29,7 +29,8 @@ GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
 }
 template <class B>
 GroupedWork indexed_work(const B& a) {
-  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .groups = gemm::groups_of_rows(a.m_indices, a.b.size(0))};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out};
+  gemm::set_rows(w, a.m_indices);
   set_grids(a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
   return w;
 }
@@ -46,7 +47,8 @@ GroupedWork work(const GroupGemmFp8NtGroupwiseContiguous& a) {
              " after ", last, ", but indices must not decrease, have no -1, and change at multiples of 128 rows");
     row = g.row + g.rows, last = g.weight;
   }
-  FI_CHECK(row == a.a.size(0), ValueError, "m_indices[", row, "] is -1, but every row needs a matrix");
+  FI_CHECK(row == a.a.size(0) || !gemm::on_host(a.m_indices), ValueError, "m_indices[", row,
+           "] is -1, but every row needs a matrix");
   return w;
 }
 GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
@@ -59,12 +61,7 @@ GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
   GroupedWork w{.a = a.a.view({experts * rows, k}), .b = a.b, .out = a.out->view({experts * rows, a.b.size(1)})};
   const TensorView scales = a.a_scale.view({experts * a.a_scale.size(1), a.a_scale.size(2)});
   set_grids(scales, a.b_scale, false, g, w);
-  for (int64_t e = 0; e < experts; ++e) {
-    const int64_t n = gemm::index_at(a.masked_m, e);
-    FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", e, "] is ", n, ", but a has ", rows,
-             " rows a matrix (from a.shape[1])");
-    w.groups.push_back({.row = e * rows, .rows = n, .weight = e});
-  }
+  gemm::set_counts(w, a.masked_m, rows);
   return w;
 }
 

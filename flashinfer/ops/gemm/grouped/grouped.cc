@@ -24,7 +24,7 @@ GroupedWork work(const GroupedMmFp8& a) {
   gemm::check_one("alpha", a.alpha);
   check_not_both_e5m2(a.a, a.b);
   GroupedWork w = gemm::plain_work(a);
-  w.alpha = gemm::one_or(a.alpha, 1);
+  w.alpha = gemm::number_of(a.alpha);
   return w;
 }
 /// Scale factors of all rows of a together, and of each matrix of b.
@@ -53,7 +53,7 @@ GroupedWork work(const GroupedMmFp4& a) {
            " must be ", to_string(legal));
   GroupedWork w = gemm::plain_work(a);
   w.a_fp4 = w.b_fp4 = true;
-  w.alpha = gemm::one_or(a.alpha, 1);
+  w.alpha = gemm::number_of(a.alpha);
   set_scales(a, a.block_size == 32, static_cast<int32_t>(a.block_size), w);
   return w;
 }

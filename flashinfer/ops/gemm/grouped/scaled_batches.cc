@@ -52,21 +52,14 @@ BlockType check_block_type(const B& a) {
   check_scale_dtype("b_scale", a.b_scale, t.e8m0, a.block_scale_type);
   return t;
 }
-int64_t masked_rows(const TensorView& masked_m, int64_t q, int64_t rows) {
-  const int64_t n = gemm::index_at(masked_m, q);
-  FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", q, "] is ", n, ", but must be in [0, ", rows,
-           "] (rows of a matrix)");
-  return n;
-}
 /// Segments that keep what the caller says of them.
 template <class B>
-std::vector<gemm::Group> segments(const B& a, int64_t alignment) {
+void set_segments(GroupedWork& w, const B& a, int64_t alignment) {
   gemm::check_alignment(a.m_indptr, alignment);
-  std::vector<gemm::Group> groups = gemm::groups_of("m_indptr", a.m_indptr, a.a.size(0));
-  for (const gemm::Group& g : groups)
+  gemm::set_offsets(w, "m_indptr", a.m_indptr);
+  for (const gemm::Group& g : w.groups)
     FI_CHECK(g.rows <= a.max_m, ValueError, "m_indptr makes segment ", g.weight, " ", g.rows,
              " rows long, but max_m is ", a.max_m);
-  return groups;
 }
 
 // ---- works ----
@@ -84,11 +77,7 @@ GroupedWork work(const Masked& a) {
                 .b_fp4 = t.b_fp4};
   w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, q, m, k / t.block, t.block);
   w.b_sf = gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, q, n, k / t.block, t.block);
-  for (int64_t i = 0; i < q; ++i)
-    w.groups.push_back({.row = i * m,
-                        .rows = masked_rows(a.masked_m, i, m),
-                        .weight = i,
-                        .sf_first = i * sf_padded_rows(SfLayout::k128x4, m)});
+  gemm::set_counts(w, a.masked_m, m);
   return w;
 }
 GroupedWork work(const Ragged& a) {
@@ -100,18 +89,17 @@ GroupedWork work(const Ragged& a) {
   w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, 1, a.a.size(0), k / t.block, t.block);
   w.b_sf =
       gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, a.b.size(0), a.b.size(1), k / t.block, t.block);
-  w.alpha = gemm::one_or(a.a_global_scale, 1);
-  w.groups = segments(a, 128);
-  for (gemm::Group& g : w.groups) {
-    g.sf_first = g.row;
-    if (a.b_global_scale) g.alpha = a.b_global_scale->data_as<float>()[g.weight * a.b_global_scale->stride(0)];
-  }
+  w.alpha = gemm::number_of(a.a_global_scale);
+  set_segments(w, a, 128);
+  for (gemm::Group& g : w.groups) g.sf_first = g.row;
+  gemm::set_alpha(w, a.b_global_scale);
   return w;
 }
 GroupedWork work(const Blocks& a) {
   check_nt(a);
   gemm::check_out_dtype(out_dtype(a), op::floats);
-  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .groups = segments(a, a.segment_alignment)};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out};
+  set_segments(w, a, a.segment_alignment);
   w.a_grid = gemm::check_grid("a_scale", a.a_scale, false, 0, a.a.size(0), a.a.size(1), 1, 128);
   w.b_grid = gemm::check_grid("b_scale", a.b_scale, false, a.b.size(0), a.b.size(1), a.a.size(1), 128, 128);
   w.grid_k = 128;
@@ -190,12 +178,8 @@ GroupedWork work(const Nt& a) {
   if (a.alpha)
     FI_CHECK_LAYOUT(a.alpha->numel() == q, a.alpha->is_contiguous(), "alpha is ", to_string(*a.alpha),
                     ", but must be one number for each of ", q, " experts, contiguous");
-  for (int64_t i = 0; i < q; ++i)
-    w.groups.push_back({.row = i * m,
-                        .rows = masked_rows(a.masked_m, i, m),
-                        .weight = i,
-                        .sf_first = i * sf_padded_rows(SfLayout::k128x4, m),
-                        .alpha = a.alpha ? a.alpha->data_as<float>()[i] : 1.0f});
+  gemm::set_counts(w, a.masked_m, m);
+  if (a.alpha) gemm::set_alpha(w, a.alpha->view({q}));
   return w;
 }
 

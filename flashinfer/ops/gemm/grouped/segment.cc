@@ -25,6 +25,15 @@ void launch_segment_init(const SegmentGemmInit& a) {
 int64_t segment_columns(const SegmentGemmRun& a) { return a.weights.size(a.weight_column_major ? 1 : 2); }
 op::Shape segment_shape(const SegmentGemmRun& a) { return {2, {a.x.size(0), segment_columns(a)}}; }
 
+/// The segments as the kernel of a GPU finds them.
+gemm::GroupIndex index_of(const SegmentGemmRun& a) {
+  return {.kind = a.seg_indptr ? GemmGroups::kOffsets : GemmGroups::kLengths,
+          .index = a.seg_indptr ? a.seg_indptr : a.seg_lens,
+          .weights = a.weight_indices,
+          .groups = a.batch_size,
+          .matrices = a.weights.size(0)};
+}
+/// Arrays on a GPU: their extents are checked alone.
 std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
   FI_CHECK(a.seg_lens || a.seg_indptr, ValueError,
            "seg_lens and seg_indptr are both None, but one of them must be given");
@@ -32,12 +41,12 @@ std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
   if (a.seg_indptr) {
     FI_CHECK(a.seg_indptr->size(0) == a.batch_size + 1, ValueError, "seg_indptr.shape[0] is ", a.seg_indptr->size(0),
              ", but batch_size is ", a.batch_size, ", which needs ", a.batch_size + 1);
-    out = gemm::groups_of("seg_indptr", *a.seg_indptr, a.x.size(0));
+    if (gemm::on_host(*a.seg_indptr)) out = gemm::groups_of("seg_indptr", *a.seg_indptr, a.x.size(0));
   } else {
     FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, "seg_lens.shape[0] is ", a.seg_lens->size(0),
              ", but batch_size is ", a.batch_size);
     int64_t row = 0;
-    for (int64_t i = 0; i < a.batch_size; ++i) {
+    for (int64_t i = 0; i < a.batch_size && gemm::on_host(*a.seg_lens); ++i) {
       const int64_t n = gemm::index_at(*a.seg_lens, i);
       FI_CHECK(n >= 0 && row + n <= a.x.size(0), ValueError, "seg_lens[", i, "] is ", n, " after ", row,
                " rows, but x has ", a.x.size(0));
@@ -68,7 +77,7 @@ GroupedWork work(const SegmentGemmRun& a) {
   const TensorView b = a.weight_column_major ? a.weights : a.weights.transpose(1, 2);
   FI_CHECK(b.size(2) == a.x.size(1), ValueError, "weights is ", to_string(a.weights), ", but x.shape[1] is ",
            a.x.size(1), " and weight_column_major is ", a.weight_column_major ? "True" : "False");
-  return {.a = a.x, .b = b, .out = *a.out, .groups = segments(a)};
+  return {.a = a.x, .b = b, .out = *a.out, .groups = segments(a), .index = index_of(a)};
 }
 void reference(const SegmentGemmRun& a) {
   const bool transposed = a.weight_column_major;
@@ -98,11 +107,18 @@ void reference(const SegmentGemmRun& a) {
                 int64_t k) { return transposed ? ref::at(a.weights, {e, j, k}) : ref::at(a.weights, {e, k, j}); }},
       *a.out);
 }
+op::Unsupported no_kernel(const SegmentGemmRun& a) {
+  return {str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16")};
+}
 op::Prepared prepare(const SegmentGemmRun& a) {
   GroupedWork w = work(a);
-  if (!gemm::kHalves.has(a.x.dtype()))
-    return op::Unsupported{str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16")};
+  if (!gemm::kHalves.has(a.x.dtype())) return no_kernel(a);
   return gemm::prepare(std::move(w));
+}
+op::Prepared prepare_cuda(const SegmentGemmRun& a, const op::Call& call) {
+  const GroupedWork w = work(a);
+  if (!gemm::kHalves.has(a.x.dtype())) return no_kernel(a);
+  return gemm::prepare_cuda(w, call.device);
 }
 constexpr op::Field segment_init_fields[] = {
     op::self<&SegmentGemmInit::self>(),
@@ -137,9 +153,10 @@ constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(
 constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>(
     "SegmentGEMMWrapper.reset_workspace_buffer", kModule, "Another workspace; the CPU needs none.",
     segment_reset_fields, segment_reset_candidates, nullptr, {}, &segment_state);
-constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<Segment, work, reference, prepare>(
-    "SegmentGEMMWrapper.run", kModule, "Each segment of x times the weight of its index.", segment_fields,
-    segment_cases, &segment_state);
+constinit const op::Op segment_run_op =
+    flashinfer::gemm::define_grouped<Segment, work, reference, prepare, prepare_cuda>(
+        "SegmentGEMMWrapper.run", kModule, "Each segment of x times the weight of its index.", segment_fields,
+        segment_cases, &segment_state);
 }  // namespace ops::gemm
 
 SegmentGEMMWrapper::SegmentGEMMWrapper(const TensorView& workspace, const std::string& backend)

@@ -17,7 +17,9 @@ DType out_dtype_of(const B& a) {
 /// Groups by m_indptr, no scales.
 template <class B>
 GroupedWork plain_work(const B& a) {
-  return {.a = a.a, .b = a.b, .out = *a.out, .groups = groups_of("m_indptr", a.m_indptr, a.a.size(0))};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out};
+  set_offsets(w, "m_indptr", a.m_indptr);
+  return w;
 }
 
 // ---- candidates ----
@@ -26,6 +28,8 @@ op::Cost cost_grouped(const B& a) {
   const GroupedWork w = Work(a);
   double rows = 0, weights = 0;
   for (const Group& g : w.groups) rows += static_cast<double>(g.rows), weights += g.rows > 0;
+  if (w.index.index && !on_host(*w.index.index))  // contents of a GPU are not read: all of them
+    rows = static_cast<double>(w.a.size(0)), weights = static_cast<double>(w.b.size(0));
   const double weight = static_cast<double>(w.b.nbytes()) / std::max<double>(1, static_cast<double>(w.b.size(0)));
   return {.bytes = static_cast<double>(w.a.nbytes() + w.out.nbytes()) + weights * weight,
           .flops = 2 * rows * static_cast<double>(w.out.size(1)) * static_cast<double>(w.depth())};
@@ -35,6 +39,10 @@ template <class B, GroupedWork (*Work)(const B&)>
 op::Prepared prepare_grouped(const B& a) {
   return prepare(Work(a));
 }
+template <class B, GroupedWork (*Work)(const B&)>
+op::Prepared prepare_grouped_cuda(const B& a, const op::Call& call) {
+  return prepare_cuda(Work(a), call.device);
+}
 /// Work for its checks alone: what the reference computes, it reads from the tensors.
 template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&)>
 void reference_grouped(const B& a) {
@@ -42,17 +50,19 @@ void reference_grouped(const B& a) {
   Reference(a);
 }
 template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&),
-          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
-inline constexpr op::Candidate kGroupedCandidates[] = {op::cpu<Prepare>(),
+          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>,
+          op::Prepared (*PrepareCuda)(const B&, const op::Call&) = prepare_grouped_cuda<B, Work>>
+inline constexpr op::Candidate kGroupedCandidates[] = {op::cuda<PrepareCuda>(), op::cpu<Prepare>(),
                                                        op::reference<reference_grouped<B, Work, Reference>>()};
 /// `Prepare`: of an op with types that the kernels do not multiply.
 template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&),
-          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
+          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>,
+          op::Prepared (*PrepareCuda)(const B&, const op::Call&) = prepare_grouped_cuda<B, Work>>
 constexpr op::Op define_grouped(const char* name, const char* module, const char* doc,
                                 std::span<const op::Field> fields, op::CaseTable cases,
                                 const op::StateType* state = nullptr) {
   return op::define<B, nullptr, cost_grouped<B, Work>>(
-      name, module, doc, fields, kGroupedCandidates<B, Work, Reference, Prepare>, cases, {}, state);
+      name, module, doc, fields, kGroupedCandidates<B, Work, Reference, Prepare, PrepareCuda>, cases, {}, state);
 }
 
 // ---- members ----

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 
 namespace flashinfer::gemm {
@@ -19,8 +20,9 @@ struct GroupedWork {
   ScaleFactors a_sf{}, b_sf{};
   BlockScales a_grid{}, b_grid{};
   int64_t grid_k = 0;
-  float alpha = 1;
-  std::vector<Group> groups{};
+  const float* alpha = nullptr;  // one factor of all groups
+  std::vector<Group> groups{};   // of index arrays in host memory
+  GroupIndex index{};            // the same for a GPU
 
   int64_t depth() const { return a.size(1) * (a_fp4 ? 2 : 1); }
   Product product() const {
@@ -34,9 +36,20 @@ struct GroupedWork {
     p.a_grid = a_grid;
     p.b_grid = b_grid;
     p.grid_k = grid_k;
-    p.scale_a = alpha;
+    p.alpha_a = alpha;
     p.grouped = true;
     p.groups = groups;
+    return p;
+  }
+  /// With the groups as the kernel of a GPU finds them: those of kBatch are the matrices of a batch.
+  Product product_on_gpu() const {
+    Product p = product();
+    if (index.kind != GemmGroups::kBatch) return p;
+    p.batch = index.matrices;
+    p.m = p.batch ? p.m / p.batch : 0;
+    p.a.batch = p.m * p.a.line;
+    p.out_batch = p.m * p.out_row;
+    p.a_grid.batch = p.m / p.a_grid.lines * p.a_grid.line_stride;
     return p;
   }
 };
@@ -57,9 +70,33 @@ inline std::vector<Group> groups_of(std::string_view argument, const TensorView&
   return out;
 }
 
+/// Groups of rows by offsets; read and checked where the host can.
+inline void set_offsets(GroupedWork& w, std::string_view argument, const TensorView& indptr) {
+  w.index = {.kind = GemmGroups::kOffsets, .index = indptr, .groups = indptr.size(0) - 1, .matrices = w.b.size(0)};
+  if (on_host(indptr)) w.groups = groups_of(argument, indptr, w.a.size(0));
+}
+/// Of a batch of matrices with `rows` rows each, the first count[i]; each matrix of scale factors is padded.
+inline void set_counts(GroupedWork& w, const TensorView& count, int64_t rows) {
+  w.index = {.kind = GemmGroups::kBatch, .index = count, .matrices = w.b.size(0)};
+  for (int64_t i = 0; on_host(count) && i < w.b.size(0); ++i) {
+    const int64_t n = index_at(count, i);
+    FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", i, "] is ", n, ", but must be in [0, ", rows,
+             "] (rows of a matrix)");
+    w.groups.push_back(
+        {.row = i * rows, .rows = n, .weight = i, .sf_first = i * sf_padded_rows(SfLayout::k128x4, rows)});
+  }
+}
+/// A factor for each group.
+inline void set_alpha(GroupedWork& w, const std::optional<TensorView>& alpha) {
+  w.index.alpha = alpha;
+  if (alpha)
+    for (Group& g : w.groups) g.alpha = alpha->data_as<float>()[g.weight * alpha->stride(0)];
+}
+
 /// ValueError unless every offset is a multiple of `alignment`.
 inline void check_alignment(const TensorView& indptr, int64_t alignment) {
   FI_CHECK(alignment >= 1, ValueError, "segment_alignment is ", alignment, ", but must be at least 1");
+  if (!on_host(indptr)) return;
   for (int64_t i = 0; i < indptr.size(0); ++i)
     FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, "m_indptr[", i, "] is ", index_at(indptr, i),
              ", but must be a multiple of ", alignment);
@@ -78,6 +115,11 @@ inline std::vector<Group> groups_of_rows(const TensorView& indices, int64_t weig
       out.push_back({.row = r, .rows = 1, .weight = w});
   }
   return out;
+}
+
+inline void set_rows(GroupedWork& w, const TensorView& indices) {
+  w.index = {.kind = GemmGroups::kRows, .index = indices, .matrices = w.b.size(0)};
+  if (on_host(indices)) w.groups = groups_of_rows(indices, w.b.size(0));
 }
 
 /// Rows of no group become 0. Groups are in ascending order of rows.
@@ -99,6 +141,9 @@ inline void clear_other_rows(const GroupedWork& w) {
 inline void run(const GroupedWork& w, const Kernels& kernels) {
   clear_other_rows(w);
   run(w.product(), kernels);
+}
+inline op::Prepared prepare_cuda(const GroupedWork& w, Device device) {
+  return prepare_cuda(w.product_on_gpu(), w.index, device);
 }
 inline op::Prepared prepare(GroupedWork w) {
   ops::Lookup lookup;

@@ -59,6 +59,9 @@ struct ScaleFactors {
 struct BlockScales {
   const float* p = nullptr;
   int64_t lines = 1, line_stride = 0, k_stride = 0, batch = 0, first = 0;
+  // On a GPU alone: p points to numbers of this type; in the order of 128x4 with `tiles` columns, if not 0.
+  DType dtype = DType::kF32;
+  int64_t tiles = 0;
 };
 
 /// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias; with a grid the sum over k blocks of (A . B) * a_grid *

@@ -3,6 +3,7 @@
 
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/scaled/ref.h"
 #include "flashinfer/ops/quantization/block/launch.h"
@@ -34,16 +35,19 @@ void validate_mm(const Mm& a) {
 void prepare(const Prepare& a) {
   ops::copy_strided(a.b, *a.b_prepared);
   ops::copy_strided(a.b_descale, *a.b_descale_prepared);
-  a.alpha_prepared->data_as<float>()[0] = gemm::one_or(a.alpha, 1);
+  a.alpha_prepared->data_as<float>()[0] = a.alpha ? *a.alpha->data_as<float>() : 1.0f;
 }
 gemm::Product product(const Mm& a) {
   gemm::Product p{.k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
   p.set_out(*a.out);
   p.b.sf = check_weight(a);
-  p.scale_a = gemm::one_or(a.alpha, 1);
+  p.alpha_a = gemm::number_of(a.alpha);
   return p;
 }
 op::Prepared prepare_mm(const Mm& a) { return gemm::prepare(product(a)); }
+op::Prepared prepare_mm_cuda(const Mm& a, const op::Call& call) {
+  return gemm::prepare_cuda(product(a), {}, call.device);
+}
 void reference(const Mm& a) {
   const ref::ByteScales scale{a.b_descale, SfLayout::k128x4, false, a.b.size(0), a.a.size(1), 16};
   ref::nt_product(
@@ -90,7 +94,8 @@ constexpr op::Field mm_fields[] = {
     op::attr<&Mm::enable_pdl>("enable_pdl"),
 };
 constexpr op::Candidate prepare_candidates[] = {op::cpu<prepare>(), op::reference<prepare>()};
-constexpr op::Candidate mm_candidates[] = {op::cpu<prepare_mm>(), op::reference<reference>()};
+constexpr op::Candidate mm_candidates[] = {op::cuda<prepare_mm_cuda>(), op::cpu<prepare_mm>(),
+                                           op::reference<reference>()};
 constexpr op::Case kPrepareCases[] = {
     {"alpha", "b=u8:33x32:randint(0,256) b_descale=u8:128x4:randint(40,56) alpha=f32:[0.5] backend='auto'"},
     {"none", "b=u8:0x32 b_descale=e4m3:0 backend='auto'"},

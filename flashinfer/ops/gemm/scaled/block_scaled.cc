@@ -144,7 +144,7 @@ Product product(const MmFp4& a) {
   Product p = gemm::product_with(a.a, gemm::rows_of_weight(a.b), *a.out, true);
   p.a.sf = sf_a(a);
   p.b.sf = sf_b(a);
-  p.scale_a = gemm::one_or(a.alpha, 1);
+  p.alpha_a = gemm::number_of(a.alpha);
   return p;
 }
 void reference(const MmFp4& a) {

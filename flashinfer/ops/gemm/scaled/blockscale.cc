@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flashinfer/ops/common/cuda_steps.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/scaled/ref.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "flashinfer/ops/gemm/scaled/tables.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/kernels/group8_params.h"
 
@@ -105,6 +107,20 @@ op::Prepared prepare(const Block& a) {
     gemm::run(product(a, x, w), kernels);
   });
 }
+op::Prepared prepare_gpu(const Block& a, const op::Call& call) {
+  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+  const auto quantised = [&](const TensorView& x, const std::optional<TensorView>& scale) {
+    if (scale) return Quantised{x, *scale};
+    Quantised q;
+    q.codes = steps->scratch({x.size(0), x.size(1)}, DType::kF8E4M3);
+    q.scales = steps->scratch({x.size(0), x.size(1) / kGroup}, DType::kF32);
+    steps->add([&] { return ops::prepare_group8_cuda(x, q.codes, q.scales, kGroup, 1e-4, call.device); });
+    return q;
+  };
+  const Quantised x = quantised(a.input, a.input_scale), w = quantised(a.weight, a.weight_scale);
+  steps->add([&] { return gemm::prepare_cuda(product(a, x, w), {}, call.device); });
+  return ops::CudaSteps::prepared(steps);
+}
 void reference(const Block& a) {
   const Quantised x = quantise_reference(a.input, a.input_scale), w = quantise_reference(a.weight, a.weight_scale);
   ref::nt_product(
@@ -127,7 +143,7 @@ constexpr op::Field fields[] = {
     op::out<&Block::out>("out", "m n", op::dtype<out_dtype>),
     op::attr<&Block::out_dtype>("out_dtype"),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_gpu>(), op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"bf16", "input=bf16:9x256 weight=bf16:64x256", "cpu", 0, -1, 5e-2},
     {"bf16_fp8_blocks", "input=bf16:1x256 weight=e4m3:192x256 weight_scale=f32:2x2:uniform(0.01,0.1)", "cpu", 0, -1,

@@ -53,7 +53,7 @@ Product product(const MmFp8& a) {
            .block_k = 128,
            .block_stride = a.b.size(1) * 128,
            .interleaved = true};
-  p.scale_a = gemm::one_or(a.alpha, 1);
+  p.alpha_a = gemm::number_of(a.alpha);
   return p;
 }
 void reference(const MmFp8& a) {
@@ -62,7 +62,7 @@ void reference(const MmFp8& a) {
       [&](int64_t j, int64_t k) {
         return in_blocks(a) ? ref::low_latency_at(a.b, j, k) : ref::weight_at(a.b, is_packed(a), false, j, k);
       },
-      gemm::one_or(a.alpha, 1));
+      a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0);
 }
 
 /// The weight as [k, n]; alpha as the scale of `a`.
@@ -77,9 +77,9 @@ op::Prepared prepare_cublaslt(const MmFp8& a, const op::Call& call) {
   if (a.b.rank() == 3) return op::Unsupported{"b is a packed weight, but cuBLASLt reads a plain [n, k] weight"};
   return gemm::prepare_cublaslt(lt_product(a), call.device);
 }
-constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<prepare_cublaslt>(op::Backend::kCublasLt),
-                                               op::cpu<gemm::prepare_scaled<MmFp8, product>>(),
-                                               op::reference<static_cast<void (*)(const MmFp8&)>(reference)>()};
+constexpr op::Candidate mm_fp8_candidates[] = {
+    op::candidate<prepare_cublaslt>(op::Backend::kCublasLt), op::cuda<gemm::prepare_scaled_cuda<MmFp8, product>>(),
+    op::cpu<gemm::prepare_scaled<MmFp8, product>>(), op::reference<static_cast<void (*)(const MmFp8&)>(reference)>()};
 
 // ---- f32 scales of blocks ----
 template <class B>

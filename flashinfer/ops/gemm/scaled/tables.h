@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tables of the scaled products share: an op is a check, a Product of a checked block, and a reference.
 #pragma once
+#include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 
 namespace flashinfer::gemm {
@@ -41,8 +42,14 @@ template <class B, Product (*Of)(const B&)>
 op::Prepared prepare_scaled(const B& a) {
   return prepare(Of(a));
 }
+template <class B, Product (*Of)(const B&)>
+op::Prepared prepare_scaled_cuda(const B& a, const op::Call& call) {
+  const Product p = Of(a);
+  return prepare_cuda(p, {.matrices = p.batch}, call.device);
+}
 template <class B, Product (*Of)(const B&), void (*Reference)(const B&)>
-inline constexpr op::Candidate kScaledCandidates[] = {op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
+inline constexpr op::Candidate kScaledCandidates[] = {op::cuda<prepare_scaled_cuda<B, Of>>(),
+                                                      op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
 template <class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
 constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
                                op::CaseTable cases) {

@@ -71,5 +71,8 @@ struct Tensor8 {
   float numerator = 0, fixed = 0;
 };
 op::Prepared prepare_tensor8_cuda(const Tensor8& t, Device device);
+/// q [rows, k] e4m3 of x, scales f32 [rows, k / group] = max(amax, eps) / 448 (fp8/group8.cc).
+op::Prepared prepare_group8_cuda(const TensorView& x, const TensorView& q, const TensorView& scales, int64_t group,
+                                 double eps, Device device);
 
 }  // namespace flashinfer::ops

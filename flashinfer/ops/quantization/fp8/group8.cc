@@ -166,7 +166,7 @@ Group8CudaConfig group_config(const Group& a, const ops::RowAxes& rows, int64_t 
   if (c.lanes == 128) c.threads = 128;
   return c;
 }
-op::Prepared prepare_group_cuda(const Group& a, const op::Call& call) {
+op::Prepared prepare_group_on(const Group& a, Device device) {
   const std::optional<ops::RowAxes> rows = ops::row_axes(a.x);
   const std::optional<int64_t> q_stride = ops::row_stride(*a.x_q);
   // Scales: one row axis, one axis of groups.
@@ -189,8 +189,9 @@ op::Prepared prepare_group_cuda(const Group& a, const op::Call& call) {
   l.grid[0] = static_cast<unsigned>(ceil_div(int64_t{p.rows} * p.groups, c.threads / c.lanes));
   l.shared_bytes = c.lanes > 32 ? static_cast<unsigned>(c.threads / 32 * 4) : 0;
   l.pdl = true;
-  return ops::prepare_cuda<kGroup8Cuda>(c, p, call.device, l);
+  return ops::prepare_cuda<kGroup8Cuda>(c, p, device, l);
 }
+op::Prepared prepare_group_cuda(const Group& a, const op::Call& call) { return prepare_group_on(a, call.device); }
 
 op::Prepared prepare_whole_cuda(const Whole& a, const op::Call& call) {
   return ops::prepare_tensor8_cuda({.x = a.x, .q = a.x_q, .given = a.scale, .scale = *a.x_s, .out = a.dst_dtype},
@@ -277,6 +278,13 @@ constexpr op::Candidate whole_candidates[] = {op::cuda<prepare_whole_cuda>(), op
                                               op::reference<reference_whole>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
+
+namespace ops {
+op::Prepared prepare_group8_cuda(const TensorView& x, const TensorView& q, const TensorView& scales, int64_t group,
+                                 double eps, Device device) {
+  return prepare_group_on({.x = x, .group_size = group, .eps = eps, .x_q = q, .x_s = scales}, device);
+}
+}  // namespace ops
 
 namespace ops::quantization {
 constinit const op::Op group8_op = op::define<Group, validate_group, cost<Group>>(
