@@ -9,6 +9,7 @@ set(public_headers
     flashinfer/flashinfer.h        # the ops, tensors, errors, contexts, warm-up, recorder
     flashinfer/core/int_math.h     # ceil_div, round_up
     flashinfer/core/thread_pool.h  # the default executor, the number of usable CPUs
+    flashinfer/core/cuda/memory.h  # streams, graphs and pinned memory of GPUs
     flashinfer/op/registry.h       # ops of a program's own
     flashinfer/jit/cuda.h          # kernels of a program's own; includes jit/jit.h
     flashinfer/comm/launch.h       # what mpirun, srun and torchrun say of the ranks that they started

@@ -25,7 +25,10 @@ void PagePool::give_back(std::vector<int32_t>* pages) {
 }
 
 Engine::Engine(Model* model, const EngineOptions& options)
-    : model_(model), options_(options), pool_(static_cast<int32_t>(model->pages())), sampler_(options.sampling) {}
+    : model_(model), options_(options), pool_(static_cast<int32_t>(model->pages())), sampler_(options.sampling) {
+  if (options.graphs && model->device() != flashinfer::kCpu)
+    decoder_ = std::make_unique<Decoder>(model, options.context, options.sampling);
+}
 
 /// Pages for the whole request, so that a running request never lacks one: nothing is evicted and recomputed, which
 /// would take other paths through the kernels than the first time.
@@ -102,29 +105,42 @@ void Engine::finish(Request* r) {
   std::erase(running_, r);
 }
 
+bool Engine::only_decodes() const {
+  return std::none_of(running_.begin(), running_.end(), [](const Request* r) { return r->in_prefill(); });
+}
+
+std::vector<int32_t> Engine::decode() {
+  slots_.clear();
+  for (const Request* r : sampled_)
+    slots_.push_back({r->id, r->output.back(), r->cached, static_cast<int64_t>(r->output.size()), r->pages});
+  const std::span<const int32_t> next = decoder_->step(slots_);
+  return {next.begin(), next.end()};
+}
+
+std::vector<int32_t> Engine::forward() {
+  const flashinfer::TensorView logits = model_->forward(batch_);
+  if (sampled_.empty()) return {};
+  std::vector<int64_t> request, drawn;
+  const flashinfer::Tensor kept = options_.keep_logits ? flashinfer::host_readable(logits) : flashinfer::Tensor();
+  for (size_t i = 0; i < sampled_.size(); ++i) {
+    const Request* r = sampled_[i];
+    request.push_back(r->id);
+    drawn.push_back(static_cast<int64_t>(r->output.size()));
+    if (options_.keep_logits && r->output.empty()) {
+      const float* row = kept.data_as<float>() + static_cast<int64_t>(i) * logits.size(1);
+      prompt_logits_[static_cast<size_t>(r->id)].assign(row, row + logits.size(1));
+    }
+  }
+  return sampler_.next(logits, request, drawn);
+}
+
 bool Engine::step(const std::function<void(const Request&, int32_t)>& on_token) {
   admit();
   if (running_.empty()) return false;
   const auto begin = Clock::now();
   compose();
-  const flashinfer::TensorView logits = model_->forward(batch_);
+  const std::vector<int32_t> next = decoder_ && only_decodes() ? decode() : forward();
   for (auto [r, n] : advanced_) r->cached += n;
-
-  std::vector<int32_t> next;
-  if (!sampled_.empty()) {
-    std::vector<int64_t> request, drawn;
-    const flashinfer::Tensor kept = options_.keep_logits ? flashinfer::host_readable(logits) : flashinfer::Tensor();
-    for (size_t i = 0; i < sampled_.size(); ++i) {
-      const Request* r = sampled_[i];
-      request.push_back(r->id);
-      drawn.push_back(static_cast<int64_t>(r->output.size()));
-      if (options_.keep_logits && r->output.empty()) {
-        const float* row = kept.data_as<float>() + static_cast<int64_t>(i) * logits.size(1);
-        prompt_logits_[static_cast<size_t>(r->id)].assign(row, row + logits.size(1));
-      }
-    }
-    next = sampler_.next(logits, request, drawn);
-  }
   const auto end = Clock::now();
   const double seconds = std::chrono::duration<double>(end - begin).count();
   const auto decoded = static_cast<double>(batch_.decode.rows()),

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "decoder.h"
 #include "model.h"
 #include "sampler.h"
 
@@ -54,6 +55,7 @@ struct EngineOptions {
   int64_t context = 1024;  // prompt and answer together
   Sampling sampling;
   bool keep_logits = false;
+  bool graphs = true;  // on a GPU and the emulator: steps that only decode run as Decoder's
 };
 
 class Engine {
@@ -81,6 +83,11 @@ class Engine {
  private:
   void admit();
   void compose();
+  /// Whether the next step is one token of each running request.
+  bool only_decodes() const;
+  /// The next tokens of sampled_.
+  std::vector<int32_t> decode();
+  std::vector<int32_t> forward();
   void finish(Request* r);
 
   Model* model_;
@@ -94,6 +101,8 @@ class Engine {
   std::vector<Request*> sampled_;  // the requests of batch_.logit_rows
   std::vector<std::pair<Request*, int64_t>> advanced_;
   Sampler sampler_;
+  std::unique_ptr<Decoder> decoder_;  // null: every step is composed on the host
+  std::vector<DecodeSlot> slots_;
   std::vector<std::vector<float>> prompt_logits_;
   EngineStats stats_;
 };

@@ -30,6 +30,7 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
   for (int64_t i = 0; i < shape_.layers; ++i)
     caches_.push_back(Tensor::empty({pages, 2, page_size, split_.kv_heads, shape_.head_dim}, DType::kBF16, device));
   make_buffers(max_rows, parallel);
+  if (device != flashinfer::kCpu) embedding_rows_ = embedding_on(file_, shape_, weights_, device);
 }
 
 void Model::make_buffers(int64_t max_rows, const Parallel& parallel) {
@@ -102,16 +103,21 @@ void Model::embed(std::span<const int32_t> tokens) {
                            tokens.size() * static_cast<size_t>(shape_.width) * sizeof(bf16_t));
 }
 
+void Model::plan_decode(flashinfer::BatchDecodeWithPagedKVCacheWrapper& wrapper, const TensorView& page_indptr,
+                        const TensorView& pages, const TensorView& last_page_len) const {
+  wrapper.plan({.indptr = page_indptr,
+                .indices = pages,
+                .last_page_len = last_page_len,
+                .num_qo_heads = split_.heads,
+                .num_kv_heads = split_.kv_heads,
+                .head_dim = shape_.head_dim,
+                .page_size = page_size_,
+                .q_data_type = DType::kBF16});
+}
+
 void Model::plan(const Batch& batch) {
   if (batch.decode.requests() > 0)
-    decode_.plan({.indptr = ids(batch.decode.page_indptr),
-                  .indices = ids(batch.decode.pages),
-                  .last_page_len = ids(batch.decode.last_page_len),
-                  .num_qo_heads = split_.heads,
-                  .num_kv_heads = split_.kv_heads,
-                  .head_dim = shape_.head_dim,
-                  .page_size = page_size_,
-                  .q_data_type = DType::kBF16});
+    plan_decode(decode_, ids(batch.decode.page_indptr), ids(batch.decode.pages), ids(batch.decode.last_page_len));
   if (batch.prefill.requests() > 0)
     prefill_.plan({.qo_indptr = ids(batch.prefill.row_indptr),
                    .paged_kv_indptr = ids(batch.prefill.page_indptr),
@@ -126,8 +132,8 @@ void Model::plan(const Batch& batch) {
 }
 
 /// From the fused projection in qkv_ to attention_: rotate, append to the cache, attend.
-void Model::attend(const Batch& batch, const Indices& at, const Tensor& cache) {
-  const int64_t n = static_cast<int64_t>(batch.tokens.size()), d = shape_.head_dim, decoding = batch.decode.rows();
+void Model::attend(int64_t n, const Indices& at, const Tensor& cache, const Attend& attention_of) {
+  const int64_t d = shape_.head_dim;
   const TensorView fused = rows(qkv_, n);
   const auto heads = [&](int64_t first, int64_t count) {  // heads of the fused rows as [n, count, d]
     return TensorView(fused.data_as<bf16_t>() + first * d, DType::kBF16, std::array{n, count, d},
@@ -150,22 +156,40 @@ void Model::attend(const Batch& batch, const Indices& at, const Tensor& cache) {
                                      .kv_indices = at.pages,
                                      .kv_indptr = at.page_indptr,
                                      .kv_last_page_len = at.last_page_len});
-  const TensorView out = rows(attention_, n).view({n, split_.heads, d});
-  if (decoding > 0)
-    decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = cache, .out = out.slice(0, 0, decoding)});
-  if (n > decoding)
-    prefill_.run({.q = q.slice(0, decoding, n), .paged_kv_cache = cache, .out = out.slice(0, decoding, n)});
+  attention_of(q, cache, rows(attention_, n).view({n, split_.heads, d}));
 }
 
 TensorView Model::forward(const Batch& batch) {
-  const auto n = static_cast<int64_t>(batch.tokens.size());
+  const auto n = static_cast<int64_t>(batch.tokens.size()), decoding = batch.decode.rows();
+  embed(batch.tokens);
+  plan(batch);
+  const std::array arrays{placed(batch.positions), placed(batch.request_of_row), placed(batch.all.pages),
+                          placed(batch.all.page_indptr), placed(batch.all.last_page_len)};
+  const TensorView hidden = layers(
+      n, {arrays[0], arrays[1], arrays[2], arrays[3], arrays[4]},
+      [&](const TensorView& q, const Tensor& cache, const TensorView& out) {
+        if (decoding > 0)
+          decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = cache, .out = out.slice(0, 0, decoding)});
+        if (n > decoding)
+          prefill_.run({.q = q.slice(0, decoding, n), .paged_kv_cache = cache, .out = out.slice(0, decoding, n)});
+      });
+  return logits_of(hidden, batch.logit_rows);
+}
+
+void Model::decode(const TensorView& tokens, const Indices& at, flashinfer::BatchDecodeWithPagedKVCacheWrapper& wrapper,
+                   const TensorView& logits) {
+  const int64_t n = tokens.size(0);
+  flashinfer::gather_rows({.input = embedding_rows_, .indices = tokens, .out = rows(residual_, n)});
+  const TensorView hidden = layers(n, at, [&](const TensorView& q, const Tensor& cache, const TensorView& out) {
+    wrapper.run({.q = q, .paged_kv_cache = cache, .out = out});
+  });
+  multiply(hidden, weights_.lm_head, logits);
+}
+
+TensorView Model::layers(int64_t n, const Indices& at, const Attend& attention_of) {
   const TensorView residual = rows(residual_, n), hidden = rows(hidden_, n), qkv = rows(qkv_, n),
                    attention = rows(all_attention_, n), gate_up = rows(gate_up_, n),
                    own_activated = rows(activated_, n), activated = rows(all_activated_, n);
-  embed(batch.tokens);
-  plan(batch);
-  const Indices at{placed(batch.positions), placed(batch.request_of_row), placed(batch.all.pages),
-                   placed(batch.all.page_indptr), placed(batch.all.last_page_len)};
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const LayerWeights& layer = weights_.layers[i];
     if (i == 0)
@@ -174,7 +198,7 @@ TensorView Model::forward(const Batch& batch) {
       flashinfer::fused_add_rmsnorm(
           {.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
     multiply(hidden, layer.qkv, qkv);
-    attend(batch, at, caches_[i]);
+    attend(n, at, caches_[i], attention_of);
     if (shared_) gather(rows(attention_, n), split_.query, attention);
     multiply_all(attention, layer.output, split_.width, hidden);
     flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.mlp_norm, .eps = shape_.eps});
@@ -185,7 +209,7 @@ TensorView Model::forward(const Batch& batch) {
   }
   flashinfer::fused_add_rmsnorm(
       {.input = hidden, .residual = residual, .weight = weights_.final_norm, .eps = shape_.eps});
-  return logits_of(hidden, batch.logit_rows);
+  return hidden;
 }
 
 TensorView Model::logits_of(const TensorView& hidden, const std::vector<int32_t>& logit_rows) {

@@ -3,6 +3,7 @@
 // cache, one forward pass over a ragged batch.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,11 +38,22 @@ class Model {
   /// the next call.
   flashinfer::TensorView forward(const Batch& batch);
 
- private:
   /// A step's index arrays on the operators' device.
   struct Indices {
-    flashinfer::Tensor positions, request_of_row, pages, page_indptr, last_page_len;
+    flashinfer::TensorView positions, request_of_row, pages, page_indptr, last_page_len;
   };
+  /// One token of each request, on a GPU or the emulator with nothing from the host: `tokens` and the arrays of `at`
+  /// are there, `wrapper` is planned. `logits`: f32 [requests, vocabulary] there.
+  void decode(const flashinfer::TensorView& tokens, const Indices& at,
+              flashinfer::BatchDecodeWithPagedKVCacheWrapper& wrapper, const flashinfer::TensorView& logits);
+  /// plan() of a wrapper for this model.
+  void plan_decode(flashinfer::BatchDecodeWithPagedKVCacheWrapper& wrapper, const flashinfer::TensorView& page_indptr,
+                   const flashinfer::TensorView& pages, const flashinfer::TensorView& last_page_len) const;
+
+ private:
+  /// From queries in the first argument to the output in the third, over a layer's cache.
+  using Attend = std::function<void(const flashinfer::TensorView& q, const flashinfer::Tensor& cache,
+                                    const flashinfer::TensorView& out)>;
   flashinfer::Tensor placed(const std::vector<int32_t>& v) const;
   void multiply(const flashinfer::TensorView& a, const Weight& w, const flashinfer::TensorView& out) const;
   /// The columns of all ranks in `out`, of which this rank computes its own.
@@ -51,7 +63,9 @@ class Model {
   void make_buffers(int64_t max_rows, const Parallel& parallel);
   void embed(std::span<const int32_t> tokens);
   void plan(const Batch& batch);
-  void attend(const Batch& batch, const Indices& at, const flashinfer::Tensor& cache);
+  /// All layers and the last norm, of the first `n` rows of the residual stream: their hidden states.
+  flashinfer::TensorView layers(int64_t n, const Indices& at, const Attend& attention_of);
+  void attend(int64_t n, const Indices& at, const flashinfer::Tensor& cache, const Attend& attention_of);
   /// Those rows of `hidden` times the output layer.
   flashinfer::TensorView logits_of(const flashinfer::TensorView& hidden, const std::vector<int32_t>& logit_rows);
   flashinfer::TensorView rows(const flashinfer::Tensor& buffer, int64_t n) const {
@@ -65,7 +79,8 @@ class Model {
   flashinfer::Device device_;
   const GgufTensor* embedding_;
   ModelWeights weights_;
-  std::vector<flashinfer::Tensor> caches_;                        // by layer: [pages, 2, page_size, kv_heads, head_dim]
+  flashinfer::Tensor embedding_rows_;       // bf16 [vocabulary, width] on a GPU or the emulator, for decode()
+  std::vector<flashinfer::Tensor> caches_;  // by layer: [pages, 2, page_size, kv_heads, head_dim]
   std::unique_ptr<flashinfer::AllReduceFusionWorkspace> shared_;  // of several ranks
   bool quantize_ = true;
   // Buffers of max_rows rows, made once. own_: this rank's columns of a product; all_attention_, all_activated_: those

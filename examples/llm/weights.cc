@@ -182,4 +182,11 @@ ModelWeights load_weights(const Gguf& file, const ModelShape& s, const Split& ow
   return out;
 }
 
+Tensor embedding_on(const Gguf& file, const ModelShape& s, const ModelWeights& weights, Device device) {
+  if (device.type == DeviceType::kCUDA && !file.has_tensor("output.weight")) return weights.lm_head.data;
+  const Columns all{.of = {s.vocabulary}, .first = 0, .own = s.vocabulary};
+  const Tensor rows = decoded(file, s.width, {{"token_embd.weight", s.vocabulary, all}});
+  return flashinfer::to_device(rows, device);
+}
+
 }  // namespace llm

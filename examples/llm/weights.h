@@ -37,4 +37,8 @@ using OnProgress = std::function<void(double done)>;
 ModelWeights load_weights(const Gguf& file, const ModelShape& shape, const Split& own, flashinfer::Device device,
                           const OnProgress& progress);
 
+/// The embedding as bf16 [vocabulary, width] on a GPU or the emulator: the last layer's weight, where they are one.
+flashinfer::Tensor embedding_on(const Gguf& file, const ModelShape& shape, const ModelWeights& weights,
+                                flashinfer::Device device);
+
 }  // namespace llm

@@ -90,6 +90,7 @@ int cuMemFreeAsync(Address p, Handle stream) {
   NEEDS_CONTEXT();
   Stream* s = stream_of(stream);
   if (s && s->capturing && !machine().of_capture.erase(host(p))) return s->invalid = true, int{kInvalidValue};
+  if (s && s->capturing) return enqueue(stream, {"free", [] {}});  // each launch allocates it again, at this address
   return enqueue(stream, {"free", [p] { free_now(p); }});
 }
 /// A handle holds the address in its process. Opened memory is memory of this machine: nothing is shared.

@@ -122,6 +122,8 @@ int cuStreamEndCapture(Handle h, Handle* graph) {
   return fake_gpu()->end_capture(h) < 0 ? int{kCaptureInvalidated} : 0;
 }
 int cuGraphInstantiateWithFlags(Handle* exec, Handle graph, unsigned long long) { return *exec = graph, 0; }
+int cuGraphDestroy(Handle) { return 0; }
+int cuGraphExecDestroy(Handle) { return 0; }
 int cuGraphLaunch(Handle exec, Handle h) {
   ENTER();
   fake_gpu()->launch_graph(reinterpret_cast<uint64_t>(exec), h);

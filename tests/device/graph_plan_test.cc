@@ -43,6 +43,62 @@ TEST(GraphPlan, DecodeFollowsEveryPlan) {
   for (size_t i = 2; i < grids.size(); ++i) EXPECT_EQ(grids[i], grids[i % 2]);
 }
 
+/// Lengths and page ids on the device; the results are those of the host's plan to the bit, whatever the schedule.
+TEST(GraphPlan, LengthsOnTheDeviceGiveTheSameResults) {
+  struct Shape {
+    int64_t requests, width, heads, q_len;
+  };
+  // Cut and whole requests; more requests than the kernel has threads; rows that are not few (20 a request).
+  for (const Shape& s : {Shape{3, 80, 4, 1}, {300, 2, 4, 1}, {2, 12, 40, 1}, {4, 40, 4, 2}}) {
+    const Tensor indptr = Tensor::zeros({s.requests + 1}, DType::kI32),
+                 pages = Tensor::zeros({s.requests * s.width}, DType::kI32),
+                 last = Tensor::zeros({s.requests}, DType::kI32);
+    std::mt19937 random(5);
+    for (int64_t b = 0; b <= s.requests; ++b) indptr.span<int32_t>()[b] = static_cast<int32_t>(b * s.width);
+    for (int32_t& p : pages.span<int32_t>()) p = static_cast<int32_t>(random() % kPages);
+    for (int32_t& n : last.span<int32_t>()) n = kPage;
+    const Tensor there_indptr = there(indptr), there_pages = there(pages), there_last = there(last),
+                 workspace = Tensor::empty({0}, DType::kU8, kEmulator),
+                 q = normal({s.requests * s.q_len, s.heads, kDim}, 2);
+    BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = workspace,
+                                              .use_cuda_graph = true,
+                                              .paged_kv_indptr_buffer = there_indptr,
+                                              .paged_kv_indices_buffer = there_pages,
+                                              .paged_kv_last_page_len_buffer = there_last}),
+        plain({.float_workspace_buffer = workspace});
+    const auto plan_of = [&](const Tensor& i, const Tensor& p, const Tensor& l) {
+      BatchDecodePlan plan = decode_plan(i, p, l);
+      plan.num_qo_heads = s.heads, plan.q_len_per_req = s.q_len;
+      return plan;
+    };
+    graph.plan(plan_of(indptr, pages, last));
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const jit::Emulation schedule(seed);
+      std::vector<int32_t> lengths, indices, offsets{0}, last_len;
+      for (int64_t b = 0; b < s.requests; ++b) {
+        const auto most = static_cast<int32_t>(s.width * kPage), least = static_cast<int32_t>(s.q_len);
+        int32_t n = least + static_cast<int32_t>(random() % static_cast<uint32_t>(most - least + 1));
+        if (s.q_len == 1 && b % 7 == 5) n = 0;
+        if (b == 1) n = most;
+        lengths.push_back(n);
+        const auto used = static_cast<int32_t>(ceil_div(n, kPage));
+        for (int32_t i = 0; i < used; ++i) indices.push_back(pages.span<int32_t>()[b * s.width + i]);
+        offsets.push_back(offsets.back() + used), last_len.push_back(n ? (n - 1) % kPage + 1 : 1);
+      }
+      const Tensor there_lengths = there(ints(lengths));
+      graph.plan_on_device(there_lengths);
+      const AttentionResult got =
+          graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+      const Tensor i = ints(offsets), p = ints(indices), l = ints(last_len);
+      plain.plan(plan_of(i, p, l));
+      const AttentionResult want =
+          plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+      expect_same(got[0], want[0]);
+      expect_same(got[1], want[1]);
+    }
+  }
+}
+
 /// Engines write page ids into the buffer themselves.
 TEST(GraphPlan, PageIdsAreReadFromTheBuffer) {
   const Buffers b;

@@ -182,6 +182,29 @@ BesideCapture::BesideCapture() {
 }
 BesideCapture::~BesideCapture() { driver().api.cuThreadExchangeStreamCaptureMode(&mode_); }
 
+Graph::Graph(int index, Handle stream, const std::function<void()>& enqueue) : index_(index) {
+  constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+  const Current current(index);
+  const Api& a = api();
+  check(a.cuStreamBeginCapture_v2(stream, kThreadLocal), "cuStreamBeginCapture");
+  Handle graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    if (a.cuStreamEndCapture(stream, &graph) == kOk && graph != nullptr) a.cuGraphDestroy(graph);
+    throw;
+  }
+  check(a.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  const Status s = a.cuGraphInstantiateWithFlags(&handle_, graph, 0);
+  a.cuGraphDestroy(graph);
+  check(s, "cuGraphInstantiate");
+}
+Graph::~Graph() { driver().api.cuGraphExecDestroy(handle_); }
+void Graph::launch(Handle stream) const {
+  const Current current(index_);
+  check(api().cuGraphLaunch(handle_, stream), "cuGraphLaunch");
+}
+
 void synchronize(int index, Handle stream) {
   const Current current(index);
   const BesideCapture beside;

@@ -4,6 +4,7 @@
 // RuntimeError for the driver's errors.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "flashinfer/core/cuda/driver.h"
@@ -85,6 +86,23 @@ class BesideCapture {
 
  private:
   int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; afterwards the thread's previous mode
+};
+
+/// What `enqueue` puts on `stream`, which may not be the legacy default stream, captured into a graph: none of it is
+/// done until launch(), and then all of it, again at each launch. Memory that it reads and writes must outlive the
+/// graph. The constructor throws what `enqueue` throws, and RuntimeError when something in it ended the capture, such
+/// as a wait or the first launch of a kernel that is not loaded yet.
+class Graph {
+ public:
+  Graph(int index, Handle stream, const std::function<void()>& enqueue);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(Handle stream) const;
+
+ private:
+  Handle handle_ = nullptr;  // CUgraphExec
+  int index_;
 };
 
 /// Waits for all work of `stream` on cuda:`index`; faults of kernels on it surface here.

@@ -10,7 +10,7 @@
 namespace flashinfer::cuda {
 
 using Status = int;                  // CUresult; 0 is success
-using Handle = void*;                // CUcontext, CUstream, CUevent, CUmodule, CUfunction
+using Handle = void*;                // CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph
 using Address = unsigned long long;  // CUdeviceptr
 
 enum : Status {
@@ -99,6 +99,12 @@ struct IpcHandle {
   X(cuStreamIsCapturing, (Handle, int*))                                                              \
   X(cuStreamGetCaptureInfo_v2, (Handle, int*, unsigned long long*, Handle*, const Handle**, size_t*)) \
   X(cuThreadExchangeStreamCaptureMode, (int*))                                                        \
+  X(cuStreamBeginCapture_v2, (Handle, int))                                                           \
+  X(cuStreamEndCapture, (Handle, Handle*))                                                            \
+  X(cuGraphInstantiateWithFlags, (Handle*, Handle, unsigned long long))                               \
+  X(cuGraphLaunch, (Handle, Handle))                                                                  \
+  X(cuGraphDestroy, (Handle))                                                                         \
+  X(cuGraphExecDestroy, (Handle))                                                                     \
   X(cuEventCreate, (Handle*, unsigned))                                                               \
   X(cuEventDestroy_v2, (Handle))                                                                      \
   X(cuEventRecord, (Handle, Handle))                                                                  \

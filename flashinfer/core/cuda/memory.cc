@@ -284,6 +284,11 @@ void enqueue_upload(void* to, const void* from, size_t bytes, int index, Handle 
   }
 }
 
+void enqueue_download(void* pinned, const void* from, size_t bytes, int index, Handle stream) {
+  const Current current(index);
+  if (bytes != 0) check(api().cuMemcpyDtoHAsync_v2(pinned, address(from), bytes, stream), "cuMemcpyDtoHAsync");
+}
+
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream) {
   const Current current(index);
   if (bytes != 0) check(api().cuMemcpyAsync(address(to), address(from), bytes, stream), "cuMemcpyAsync");

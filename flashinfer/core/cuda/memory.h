@@ -36,6 +36,8 @@ void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
 /// As upload, without its wait for the stream: the content is there for what is enqueued on `stream` from now on, and
 /// on other streams after they waited for that. The host waits only when 16 MB of such copies are still to be made.
 void enqueue_upload(void* to, const void* from, size_t bytes, int index, Handle stream);
+/// To page-locked memory (Pinned), in the order of `stream`; returns at once, and may be captured.
+void enqueue_download(void* pinned, const void* from, size_t bytes, int index, Handle stream);
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream);     // device to device, asynchronous
 void fill(void* to, unsigned char value, size_t bytes, int index, Handle stream);  // asynchronous
 

@@ -12,6 +12,8 @@ std::span<const op::Case> batch_decode_cases();
 std::span<const op::Case> batch_prefill_cases();
 std::span<const op::Case> batch_ragged_cases();
 std::span<const op::Case> graph_decode_cases();
+std::span<const op::Case> plan_on_device_cases();
+std::span<const op::Case> graph_plan_on_device_cases();
 std::span<const op::Case> decode_forward_cases();
 std::span<const op::Case> graph_forward_cases();
 std::span<const op::Case> prefill_forward_cases();

@@ -16,6 +16,15 @@ constexpr op::Case kGraph[] = {
     {"buffers", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "return_lse=True"},
     {"sinks", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
 };
+// On the host: rows of two pages for four requests, whatever the plan had.
+#define FI_LENGTHS FI_DECODE FI_BF16 "seq_lens=i32:[32,0,1,23]"
+constexpr op::Case kOnDevice[] = {
+    {"lengths",
+     "init.float_workspace_buffer=u8:0 init.use_cuda_graph=True init.paged_kv_indptr_buffer=i32:[0,3,3,4,6] "
+     "init.paged_kv_indices_buffer=i32:[5,1,3,6,0,2,9,9] init.paged_kv_last_page_len_buffer=i32:[16,1,1,7] " FI_LENGTHS,
+     "cpu", op::kAot},
+};
+constexpr op::Case kGraphOnDevice[] = {{"lengths", FI_BUFFERS FI_LENGTHS}};
 constexpr op::Case kDecodeForward[] = {
     {"fp8_query", FI_WS FI_DECODE "plan.q_data_type=float8_e4m3fn q=e4m3:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 q_scale=0.5 k_scale=3.0"},
     {"cap_scale", FI_WS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "logits_soft_cap=3.0 sm_scale=0.3 q_scale=0.5 v_scale=2.0 return_lse=True"},
@@ -107,6 +116,8 @@ constexpr op::Case kDenseContext[] = {
 #undef FI_TABLE
 }  // namespace
 std::span<const op::Case> graph_decode_cases() { return kGraph; }
+std::span<const op::Case> plan_on_device_cases() { return kOnDevice; }
+std::span<const op::Case> graph_plan_on_device_cases() { return kGraphOnDevice; }
 std::span<const op::Case> decode_forward_cases() { return kDecodeForward; }
 std::span<const op::Case> graph_forward_cases() { return kGraphForward; }
 std::span<const op::Case> prefill_forward_cases() { return kPrefillForward; }

@@ -19,7 +19,8 @@ constexpr const op::Op* kOps[] = {&single_decode_op,   &single_prefill_op,   &de
                                   &batch_run_op,       &batch_prewarm_op,    &dense_decode_op,  &dense_context_op,
                                   &custom_decode_op,   &custom_prefill_op,   &xqa_op,           &xqa_mla_op,
                                   &xqa_decode_op,      &cudnn_decode_op,     &cudnn_prefill_op, &ragged_deepseek_op,
-                                  &varlen_op,          &deepseek_v2_op,      &sm120_v2_op};
+                                  &varlen_op,          &deepseek_v2_op,      &sm120_v2_op,      &decode_on_device_op,
+                                  &graph_on_device_op};
 }  // namespace
 
 namespace ops::attention {

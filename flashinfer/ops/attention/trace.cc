@@ -96,6 +96,8 @@ constexpr op::TraceEntry kTraces[] = {
      .op_type = "attention",
      .axes = "total_q(n) batch_size(b)",
      .prefix = "fast_decode_plan"},
+    {.op = "BatchDecodeWithPagedKVCacheWrapper.plan_on_device", .op_type = nullptr},
+    {.op = "CUDAGraphBatchDecodeWithPagedKVCacheWrapper.plan_on_device", .op_type = nullptr},
     kPagedDecodePlan.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.plan"),
     kPagedDecode.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.run"),
     kPagedDecode.of("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.forward"),

@@ -240,7 +240,9 @@ constexpr const op::Op* kOps[] = {&append_op,
                                   &seq_lens_op,
                                   &ops::page::nvfp4_append_op,
                                   &ops::page::nvfp4_append_slots_op,
-                                  &ops::page::nvfp4_append_mla_op};
+                                  &ops::page::nvfp4_append_mla_op,
+                                  &ops::page::gather_rows_op,
+                                  &ops::page::advance_op};
 }  // namespace
 
 void append_paged_kv_cache(const AppendPagedKvCache& a) { op::call(append_op, a); }

@@ -7,6 +7,7 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/page/nvfp4.h"  // appending to NVFP4 caches
+#include "flashinfer/ops/page/step.h"   // between two steps of a decode loop
 
 namespace flashinfer {
 

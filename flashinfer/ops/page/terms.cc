@@ -11,6 +11,7 @@ constexpr op::Term kTerms[] = {
     {"append_value", "new values, one row a token"},
     {"ckv_sf_cache", "pages of scale factors of a 4-bit compressed KV cache"},
     {"nnz", "number of tokens"},
+    {"offset_step", "random numbers that a draw may use"},
     {"slot_mapping", "page * page size + place in it, of each token; negative or past the pool: skipped"},
 };
 }  // namespace

@@ -26,6 +26,11 @@ constexpr op::TraceEntry kTraces[] = {
      .axes = "s",
      .prefix = "get_batch_indices_positions"},
     {.op = "get_seq_lens", .op_type = "page_append", .axes = "batch_size(b)", .prefix = "get_seq_lens"},
+    {.op = "gather_rows",
+     .op_type = "gather_rows",
+     .axes = "num_tokens(n) num_rows(m) hidden_size(d)=h",
+     .prefix = "gather_rows"},
+    {.op = "advance_decode_step", .op_type = "page_append", .axes = "batch_size(b)", .prefix = "advance_decode_step"},
     {.op = "nvfp4_quantize_append_paged_kv_cache",
      .op_type = "page_append",
      .axes = "nnz_kv(nnz) num_kv_heads(hkv)=kv head_dim(dk dv)=d packed_head_dim=pd scale_dim=sd num_pages "

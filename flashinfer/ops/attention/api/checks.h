@@ -294,9 +294,9 @@ Call single_call(const SinglePrefill& a);
 // Ops of the family's files.
 extern const op::Op single_decode_op, single_prefill_op;
 extern const op::Op decode_init_op, decode_plan_op, decode_run_op, decode_forward_op, decode_size_op, decode_reset_op,
-    decode_prewarm_op, fast_decode_plan_op;
+    decode_prewarm_op, fast_decode_plan_op, decode_on_device_op;
 extern const op::Op graph_init_op, graph_plan_op, graph_run_op, graph_forward_op, graph_size_op, graph_reset_op,
-    graph_prewarm_op;
+    graph_prewarm_op, graph_on_device_op;
 extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op, prefill_forward_op, prefill_size_op,
     prefill_reset_op, prefill_prewarm_op;
 extern const op::Op sink_init_op, sink_plan_op, sink_run_op, sink_size_op, sink_reset_op, sink_prewarm_op;

@@ -211,7 +211,7 @@ constinit const op::Op decode_prewarm_op = prewarm_op(
 
 struct DecodeOps {
   const char* class_name;
-  const op::Op *plan, *run, *forward, *size, *reset;
+  const op::Op *plan, *run, *forward, *size, *reset, *on_device;
 };
 namespace {
 constexpr DecodeOps kPlainClass{"BatchDecodeWithPagedKVCacheWrapper",
@@ -219,13 +219,15 @@ constexpr DecodeOps kPlainClass{"BatchDecodeWithPagedKVCacheWrapper",
                                 &decode_run_op,
                                 &decode_forward_op,
                                 &decode_size_op,
-                                &decode_reset_op};
+                                &decode_reset_op,
+                                &decode_on_device_op};
 constexpr DecodeOps kGraphClass{"CUDAGraphBatchDecodeWithPagedKVCacheWrapper",
                                 &graph_plan_op,
                                 &graph_run_op,
                                 &graph_forward_op,
                                 &graph_size_op,
-                                &graph_reset_op};
+                                &graph_reset_op,
+                                &graph_on_device_op};
 }  // namespace
 }  // namespace attention
 
@@ -261,6 +263,9 @@ AttentionResult BatchDecodeWithPagedKVCacheWrapper::forward(BatchDecodeForward a
 void BatchDecodeWithPagedKVCacheWrapper::fast_decode_plan(FastDecodePlan a) {
   a.self = &self_;
   op::call(attention::fast_decode_plan_op, a);
+}
+void BatchDecodeWithPagedKVCacheWrapper::plan_on_device(const TensorView& seq_lens) {
+  op::call(*ops_->on_device, BatchDecodePlanOnDevice{&self_, seq_lens});
 }
 std::pair<int64_t, int64_t> BatchDecodeWithPagedKVCacheWrapper::workspace_size(const BatchDecodePlan& a) {
   BatchDecodeWorkspaceSize b{a, {}};

@@ -95,6 +95,10 @@ struct FastDecodePlan {
   int64_t q_len_per_req = 1;
   std::optional<TensorView> global_override_indptr_cpu{};  // instead of indptr
 };
+struct BatchDecodePlanOnDevice {
+  op::Object* self = nullptr;
+  TensorView seq_lens;  // [B] i32 on the device of the buffers, contiguous
+};
 struct BatchDecodeWorkspaceSize : BatchDecodePlan {
   std::optional<TensorView>
       sizes{};  // i64 [2]: bytes of partial results and of index arrays that run() and plan() take
@@ -114,6 +118,13 @@ class BatchDecodeWithPagedKVCacheWrapper {
     return args.return_lse = true, forward(std::move(args));
   }
   void fast_decode_plan(FastDecodePlan args);
+  /// Plans again from lengths on the device, with what the last plan() was given otherwise; not in FlashInfer. Only
+  /// with use_cuda_graph=True and an int32 paged_kv_indices_buffer, which is read as rows of len / B page ids, one row
+  /// a request. On a GPU a kernel does it, in the order of the stream: the host reads nothing, and the call may be
+  /// captured together with run(). There lengths are taken as at most what a row holds, and page ids are not checked.
+  /// ValueError: no such buffers, another batch size, on the host a length outside [0, what a row holds] or a negative
+  /// page id; NotImplementedError: ROPE_LLAMA.
+  void plan_on_device(const TensorView& seq_lens);
   /// (bytes of partial results, bytes of index arrays); allocated by the context's allocator.
   std::pair<int64_t, int64_t> workspace_size(const BatchDecodePlan& args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);

@@ -186,7 +186,16 @@ void send(const Plan& p, const GraphArrays& g) {
 /// For the recorder: a captured run reads the arrays of the last plan, not of the one it was captured with.
 std::shared_ptr<const void> plan_now(const void* state) {
   const Plan& p = *static_cast<const Plan*>(state);
-  return p.graph ? p.graph->latest : nullptr;
+  if (!p.graph || !p.graph->lengths_on_device) return p.graph ? p.graph->latest : nullptr;
+  const GraphArrays& g = *p.graph;
+  auto now = std::make_shared<Plan>(*g.latest);
+  const auto ints = [&](const int32_t* from, int64_t n) {
+    return to_device(TensorView(from, DType::kI32, {n}, g.device), kCpu);
+  };
+  now->kv_indptr = ints(g.at<int32_t>(g.kv_indptr), p.batch_size + 1);
+  now->kv_len = ints(g.at<int32_t>(g.kv_len), p.batch_size);
+  now->kv_indices = ints(g.pages_of_caller, now->kv_indptr.data_as<int32_t>()[p.batch_size]);
+  return now;
 }
 
 }  // namespace
@@ -240,6 +249,7 @@ void plan_graph(Plan& p) {
   }
   send_rope(p, *p.graph);
   send(p, *p.graph);
+  p.graph->lengths_on_device = false;
   auto latest = std::make_shared<Plan>(p);
   latest->graph = nullptr;
   p.graph->latest = std::move(latest);

@@ -38,11 +38,16 @@ struct GraphArrays {
   std::vector<Part> parts;
   int64_t max_keys = 0;                    // ragged: rows of K and V
   mutable std::atomic<int64_t> pages{-1};  // of the pool that run() was given
-  std::shared_ptr<const Plan> latest;      // its arrays are the device's
+  std::shared_ptr<const Plan> latest;      // its arrays are the device's, unless these were made there
+  bool lengths_on_device = false;          // plan_on_device() came after `latest`
 
   template <class T>
+  T* at_mutable(int64_t offset) const {
+    return offset < 0 ? nullptr : reinterpret_cast<T*>(memory.data_as<char>() + offset);
+  }
+  template <class T>
   const T* at(int64_t offset) const {
-    return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset);
+    return at_mutable<const T>(offset);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "flashinfer/core/cuda_launch.h"
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/attention/kernels/cuda/chunks.h"
 #include "flashinfer/ops/attention/kernels/cuda/params.h"
 
 namespace flashinfer::cuda {
@@ -37,7 +38,6 @@ inline bool attention_aligned(const AttentionParams& p) {
 /// with one warp of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or 128 where
 /// half the traffic of K and V pays and shared memory and registers allow it (D <= 128): K and V of a tile are then
 /// read for twice the rows. The kind depends on the request alone; 64 or 128 rows give the same bits.
-inline constexpr int kFewRows = 16;
 inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few,
                                             int64_t most_rows) {
   const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
@@ -72,15 +72,6 @@ inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, con
           .dvo = static_cast<short>(p.head_dim_vo),
           .rope = static_cast<short>(c.rope),
           .threads = 128};
-}
-
-/// Keys of a chunk, a function of the request's shape. With few rows a short request is cut into more pieces, so that
-/// one request alone fills a GPU: 4096 keys and 8 heads make 128 blocks, each of which reads 128 KB at D 128, beside
-/// which a piece's partial result is 3 % (4 rows). From 64k keys on 1024 make blocks enough. Requests with more rows
-/// have them.
-constexpr int64_t attention_chunk(int64_t rows, int64_t keys) {
-  if (rows > 64) return INT32_MAX / 64 * 64;
-  return rows > kFewRows ? 4096 : keys <= 8192 ? 256 : keys <= 65536 ? 512 : 1024;
 }
 
 struct AttentionShape {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planning a decode where its lengths are: a kernel writes what a captured run() reads.
+#include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/cuda.h"
+#include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda/graph.h"
+#include "flashinfer/ops/attention/kernels/cuda/plan_params.h"
+#include "flashinfer/ops/common/cuda.h"
+#include "flashinfer/record/record.h"
+
+namespace flashinfer {
+namespace attention {
+namespace {
+using Block = BatchDecodePlanOnDevice;
+
+inline constexpr jit::Kernel kPlanCuda{"flashinfer/ops/attention/kernels/cuda/plan.cuh",
+                                       "flashinfer::cu::attention_plan", "flashinfer::AttentionPlanParams"};
+constexpr AttentionPlanConfig kConfig{256};
+
+int64_t pages_a_request(const Plan& p) { return p.buffers.kv_indices.numel() / std::max<int64_t>(p.batch_size, 1); }
+
+void validate(const Block& a) {
+  const Plan& p = plan_of(a.self);
+  FI_CHECK(p.use_cuda_graph && p.buffers.kv_indices.defined(), ValueError,
+           "plan_on_device() belongs to use_cuda_graph=True and the buffers of __init__");
+  FI_CHECK(a.seq_lens.size(0) == p.batch_size, ValueError, "seq_lens.shape[0] is ", a.seq_lens.size(0),
+           ", but the buffers of use_cuda_graph=True are for ", p.batch_size);
+  FI_CHECK(p.buffers.kv_indices.dtype() == DType::kI32, ValueError, "paged_kv_indices_buffer is ",
+           to_string(p.buffers.kv_indices), ", but plan_on_device() needs int32");
+  FI_CHECK(p.pos_encoding_mode != "ROPE_LLAMA", NotImplementedError,
+           "pos_encoding_mode is ROPE_LLAMA, whose table plan() extends as requests grow");
+  FI_CHECK(pages_a_request(p) <= INT32_MAX / p.page_size, ValueError, pages_a_request(p), " pages of ", p.page_size,
+           " tokens a request are more than an int32 length holds");
+}
+
+/// The same on the host: the dense table of the wrapper's buffer.
+void launch_host(const Block& a) {
+  const Plan& before = plan_of(a.self);
+  Plan p = before;
+  const int64_t width = pages_a_request(before);
+  const Tensor pages = to_device(before.buffers.kv_indices, kCpu), lengths = to_device(a.seq_lens, kCpu);
+  set_dense_table(p, pages.view().slice(0, 0, p.batch_size * width).view({p.batch_size, width}), lengths,
+                  {"paged_kv_indices_buffer", "seq_lens"});
+  p.kv_indices = Tensor::clone(p.kv_indices);
+  if (p.graph)
+    plan_graph(p);
+  else
+    set_work(p);
+  a.self->set(std::move(p));
+}
+
+op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
+  const Plan& p = plan_of(a.self);
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kPlanCuda>(kConfig, call.device);
+  if (!p.graph || p.graph->device != call.device)
+    return op::Unsupported{str("the buffers of use_cuda_graph=True are not on ", to_string(call.device))};
+  if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
+  return [&a, &p, &kernel, device = call.device] {
+    const bool captured = device.type == DeviceType::kCUDA && cuda::capturing(device.index, Context::current().stream);
+    // A recorded run() holds the plan: it must be the host's, too.
+    if (!captured && record::wanted("BatchDecodeWithPagedKVCacheWrapper.run") == record::Wanted::kDump)
+      return launch_host(a);
+    GraphArrays& g = *p.graph;
+    g.lengths_on_device = true;
+    if (g.parts.empty()) return;
+    const Part& part = g.parts.front();  // every request has the same rows
+    AttentionPlanParams params{.seq_lens = a.seq_lens.data_as<int32_t>(),
+                               .kv_indptr = g.at_mutable<int32_t>(g.kv_indptr),
+                               .kv_len = g.at_mutable<int32_t>(g.kv_len),
+                               .tiles = g.at_mutable<AttentionTile>(part.tiles_at),
+                               .cuts = g.at_mutable<AttentionCudaMerge>(part.cuts_at),
+                               .requests = static_cast<int32_t>(p.batch_size),
+                               .page_size = static_cast<int32_t>(p.page_size),
+                               .width = static_cast<int32_t>(pages_a_request(p)),
+                               .rows = static_cast<int32_t>(p.q_len_per_req * group_of(p)),
+                               .tile_rows = g.cores ? part.cores.rows : part.config.rows(),
+                               .most_tiles = static_cast<int32_t>(part.tiles),
+                               .most_cuts = static_cast<int32_t>(part.cuts)};
+    cuda::Launch l;
+    l.grid[0] = 1;
+    l.block[0] = static_cast<unsigned>(kConfig.threads);
+    l.shared_bytes = static_cast<unsigned>(kConfig.shared_bytes());
+    l.pdl = true;
+    jit::launch(kernel, params, l);
+  };
+}
+
+constexpr op::Field fields[] = {
+    op::self<&Block::self>(),
+    op::in<&Block::seq_lens>("seq_lens", "b", DType::kI32, op::contiguous),
+};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<launch_host>(), op::reference<launch_host>()};
+constexpr op::Op define(const char* name, op::CaseTable cases) {
+  return op::define<Block, validate>(
+      name, "flashinfer.decode",
+      "Plans again from lengths on the device, with pages in rows of the wrapper's buffer. Not in FlashInfer.", fields,
+      candidates, cases, {}, &plan_type);
+}
+}  // namespace
+
+constinit const op::Op decode_on_device_op = define("BatchDecodeWithPagedKVCacheWrapper.plan_on_device",
+                                                    ops::attention::plan_on_device_cases),
+                       graph_on_device_op = define("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.plan_on_device",
+                                                   ops::attention::graph_plan_on_device_cases);
+}  // namespace attention
+}  // namespace flashinfer
