@@ -14,6 +14,7 @@ constexpr op::Case kMmFp8[] = {
     {"packed_many", "a=e4m3:19x700 b=e4m3:3x177x64:packed(700,33) alpha=f32::const(0.1)", "cpu", 0, -1, 2e-3},
     {"packed_no_k", "a=e4m3:2x0 b=e4m3:2x1x64:packed(0,17)"},
     {"no_k", "a=e4m3:4x0 b=e4m3:20x0"},
+    {"large_tiles", "a=e4m3:1024x96 b=e4m3:1000x96 alpha=f32::const(0.1)", "cpu", 0, -1, 1e-3},
     {"bench_one", "a=e4m3:1x4096 b=e4m3:14336x4096", "cpu", op::kBench, -1, 5e-3},
     {"bench", "a=e4m3:512x4096 b=e4m3:4096x4096", "cpu", op::kBench, -1, 5e-3},
 };

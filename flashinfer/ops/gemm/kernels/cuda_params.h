@@ -35,6 +35,9 @@ struct GemmCudaConfig {
   short grid;  // elements along k that share a scale of f32 (BlockScales, GGUF blocks); 0: none
   short rows, columns, depth, threads;
 
+  /// Up to 255 registers a thread: left alone, ptxas takes fewer for some formats and spills.
+  constexpr int min_blocks() const { return threads < 256 ? 256 / threads : 1; }
+
   static constexpr const char* kName = "flashinfer::GemmCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {
