@@ -6,6 +6,7 @@
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/gdn/decode.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/commit_params.h"
@@ -108,6 +109,18 @@ void check_slots(const Commit& a) {
     FI_CHECK(all[i - 1].slot != all[i].slot, ValueError, all[i].name, "[", all[i].i, "] and ", all[i - 1].name, "[",
              all[i - 1].i, "] are both ", all[i].slot, ", but slots must differ");
 }
+/// Of the accepted tokens alone: what the caches hold behind them was never written, or is of a rejected token.
+void check_gates(const Commit& a) {
+  if (!ops::linear_attention::gates_readable(a.g_cache)) return;
+  for (const auto& [name, t] : {std::pair{"g_cache", &a.g_cache}, std::pair{"beta_cache", &a.beta_cache}})
+    for (int64_t i = 0; i < a.state_indices.size(0); ++i) {
+      const int64_t slot = op::index_at(a.state_indices, i), tokens = op::index_at(a.accept_lens, i);
+      if (slot <= a.null_block_id || tokens == 0) continue;
+      const TensorView accepted = t->slice(1, slot, slot + 1).slice(3, 0, tokens);
+      FI_CHECK(!ops::linear_attention::has_nan(accepted), ValueError, name, "[:, ", slot, ", :, :", tokens,
+               "], of the accepted tokens of state_indices[", i, "], has a nan, but gates must be numbers");
+    }
+}
 void validate(const Commit& a) {
   const TensorView& s = a.checkpoint_state;
   FI_CHECK(a.null_block_id >= -1, ValueError, "null_block_id is ", a.null_block_id, ", but must be at least -1");
@@ -123,6 +136,7 @@ void validate(const Commit& a) {
   if (a.state_indices.device().type == DeviceType::kCUDA) return;
   op::check_index_range("accept_lens", a.accept_lens, 0, tokens + 1, "tokens of the cache");
   check_slots(a);
+  check_gates(a);
 }
 op::Cost cost(const Commit& a) {
   const double pairs = static_cast<double>(a.checkpoint_state.size(0) * a.checkpoint_state.size(2)) *

@@ -15,7 +15,8 @@
 // that no row writes keep their bytes. When rows share a slot, each reads it as it was before the call, and the last
 // one that writes it wins.
 //
-// ValueError: shapes and types that do not fit together, a slot that the pool does not have, an unknown backend.
+// ValueError: shapes and types that do not fit together, a slot that the pool does not have, an unknown backend; on the
+// CPU also NaN in A_log, dt_bias or the a and b of a row that reads a slot. On a GPU these are data.
 #pragma once
 #include <optional>
 #include <string>

@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/index_checks.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_call.h"
 
 namespace flashinfer::ops::linear_attention {
@@ -32,9 +33,19 @@ void check_replay(const GatedDeltaRuleMtp& a) {
   FI_CHECK(a.q.size(1) >= 3, ValueError, "cache_replayssm is True, but q.shape[1] is ", a.q.size(1),
            ": it takes at least 3 tokens");
 }
+/// `read`, if any: the slots of the rows, of which negative ones are padding.
+template <class B>
+void check_gates(const B& a, const std::optional<TensorView>& read) {
+  check_gate("A_log", a.A_log), check_gate("dt_bias", a.dt_bias);
+  const auto takes_part = [&](int64_t i) { return !read || op::index_at(*read, i) >= 0; };
+  check_gate("a", a.a, takes_part), check_gate("b", a.b, takes_part);
+}
 }  // namespace
 
-void check(const GatedDeltaRuleDecode& a) { check_heads(a.q, a.v); }
+void check(const GatedDeltaRuleDecode& a) {
+  check_heads(a.q, a.v);
+  check_gates(a, std::nullopt);
+}
 
 void check(const GatedDeltaRuleDecodePretranspose& a) {
   check_heads(a.q, a.v);
@@ -56,10 +67,10 @@ void check(const GatedDeltaRuleDecodePretranspose& a) {
   const TensorView& state = a.initial_state ? *a.initial_state : *a.state;
   if (a.intermediate_states_buffer)
     check_states("intermediate_states_buffer", *a.intermediate_states_buffer, state, a.q.size(0), tokens);
-  if (!a.initial_state) return;
-  check_slots("initial_state_indices", *a.initial_state_indices, "initial_state", state.size(0));
+  if (a.initial_state) check_slots("initial_state_indices", *a.initial_state_indices, "initial_state", state.size(0));
   if (a.output_state_indices)
     check_slots("output_state_indices", *a.output_state_indices, "initial_state", state.size(0));
+  check_gates(a, a.initial_state_indices);
 }
 
 void check(const GatedDeltaRuleMtp& a) {
@@ -81,6 +92,7 @@ void check(const GatedDeltaRuleMtp& a) {
     for (int64_t i = 0; i < a.ssm_state_indices->size(0); ++i)
       check_slots("ssm_state_indices", a.ssm_state_indices->select(0, i), "initial_state", slots);
   }
+  check_gates(a, a.initial_state_indices);
   static std::atomic<bool> warned{false};
   if (!a.disable_state_update && !warned.exchange(true))
     warn(

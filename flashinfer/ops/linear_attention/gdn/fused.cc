@@ -13,6 +13,7 @@
 #include "flashinfer/ops/linear_attention/conv/cuda.h"
 #include "flashinfer/ops/linear_attention/conv/ref.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/front_params.h"
@@ -38,7 +39,9 @@ struct Parts {
   explicit Parts(const Step& a, Device device = kCpu) {
     const int64_t rows = a.mixed_qkv.size(0), channels = a.mixed_qkv.size(1), hv = a.ssm_state.size(1);
     const int64_t v = a.ssm_state.size(2), k = a.ssm_state.size(3), h = (channels - hv * v) / (2 * k);
-    gates = Tensor::empty({rows, 2 * hv}, DType::kBF16, device);
+    // Zeros, because the step's checks read gates before they are computed, when it is asked for its kernel.
+    gates = device == kCpu ? Tensor::zeros({rows, 2 * hv}, DType::kBF16)
+                           : Tensor::empty({rows, 2 * hv}, DType::kBF16, device);
     qkv = Tensor::empty({rows, channels}, DType::kBF16, device);
     TensorView indices = a.state_indices;
     if (device == kCpu) {
@@ -85,6 +88,7 @@ op::Prepared prepare_cpu(const Step& a) {
     Parts parts(a);
     const GdnGatesParams p = gates_params(a, parts.gates);
     ops::run_rows(fn, p, p.rows * ceil_div(p.columns, kGdnGateColumns), 1);
+    check_gate("hidden_states w_ba", parts.gates, [&](int64_t i) { return op::index_at(a.state_indices, i) >= 0; });
     op::detail::run_unobserved(causal_conv1d_update_op, &parts.conv);
     op::detail::run_unobserved(gdn_decode_pretranspose_op, &parts.rule);
   });
@@ -150,6 +154,7 @@ void validate(const Step& a) {
            ", but must be ", width - 1, ": conv_weight.shape[1] - 1");
   ops::linear_attention::check_slots("state_indices", a.state_indices, "ssm_state", a.ssm_state.size(0));
   ops::linear_attention::check_slots("state_indices", a.state_indices, "conv_state", a.conv_state.size(0));
+  ops::linear_attention::check_gate("A_log", a.A_log), ops::linear_attention::check_gate("dt_bias", a.dt_bias);
 }
 op::Cost cost(const Step& a) {
   const double rows = static_cast<double>(a.mixed_qkv.size(0));

@@ -12,7 +12,8 @@ namespace flashinfer {
 /// mixed_qkv), rounded to bf16; then gated_delta_rule_decode_pretranspose on slots of ssm_state. conv_state loses its
 /// oldest inputs and takes mixed_qkv. A row with a negative index has an output of zeros and touches no slot. H, the
 /// heads of q and k, follows from the extents: channels = 2 H K + HV V. Returns (out, conv_state, ssm_state).
-/// ValueError: extents that do not fit together, an index that a pool does not have.
+/// ValueError: extents that do not fit together, an index that a pool does not have, on the CPU also NaN among the
+/// gates of a row with a slot.
 struct GdnFusedDecodeStep {
   TensorView hidden_states;             // [B, D] bf16
   TensorView w_ba;                      // [D, 2 HV] bf16

@@ -10,12 +10,10 @@
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
-#include "flashinfer/ops/linear_attention/parts.h"
 
 namespace flashinfer {
 namespace {
 using ops::linear_attention::call_of;
-using ops::linear_attention::check_shape;
 using ops::linear_attention::PrefillCall;
 using Rule = ChunkGatedDeltaRule;
 using Rule2 = ChunkGatedDeltaRule2;
@@ -28,6 +26,8 @@ inline constexpr jit::Kernel kGdnRowsCuda{"flashinfer/ops/linear_attention/kerne
                                           "flashinfer::cu::gdn_rows", "flashinfer::GdnChunkParams"};
 inline constexpr jit::Kernel kGdnChunkCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_chunk.cuh",
                                            "flashinfer::cu::gdn_chunk", "flashinfer::GdnChunkParams"};
+inline constexpr jit::Kernel kGdnChannelsCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_channels.cuh",
+                                              "flashinfer::cu::gdn_channels", "flashinfer::GdnChunkParams"};
 constexpr DTypeSet kStates = op::floats | op::fp8;
 
 // ---- launches ----
@@ -76,15 +76,26 @@ bool states_aligned(const PrefillCall& c) {
     aligned = aligned && (!t->defined() || ops::linear_attention::rows_aligned(*t));
   return aligned;
 }
-/// Whether the chunk kernel on tensor cores supports the call. Nothing of it depends on lengths, so that a sequence's
+/// Whether a chunk kernel on tensor cores supports the call. Nothing of it depends on lengths, so that a sequence's
 /// results do not depend on the others.
 bool in_chunks(const PrefillCall& c, Device device) {
+  const int64_t k = c.q.size(2), values = c.channels ? 8 : kGdnCudaValues;
+  bool aligned = states_aligned(c);
+  for (const TensorView* t : {&c.q, &c.k, &c.v, &c.output})
+    aligned = aligned && ops::linear_attention::rows_aligned(*t);
+  for (const TensorView* t : {&c.gate, &c.beta, &c.write})  // without channels a number a token, at any place
+    aligned = aligned && (!c.channels || !t->defined() || ops::linear_attention::rows_aligned(*t));
+  return jit::arch_number(device) >= 80 && c.updates == 1 && c.q.dtype() == DType::kBF16 &&
+         c.output.dtype() == DType::kBF16 && (k == 64 || k == 128) && c.v.size(2) % values == 0 && aligned;
+}
+template <const jit::Kernel& kKernel, class Config>
+op::Prepared launch_chunks(const Config& config, const GdnChunkParams& p, int64_t items, int values, Device device) {
   namespace la = ops::linear_attention;
-  const int64_t k = c.q.size(2);
-  return jit::arch_number(device) >= 80 && !c.channels && c.updates == 1 && c.q.dtype() == DType::kBF16 &&
-         c.output.dtype() == DType::kBF16 && (k == 64 || k == 128) && c.v.size(2) % kGdnCudaValues == 0 &&
-         la::rows_aligned(c.q) && la::rows_aligned(c.k) && la::rows_aligned(c.v) && la::rows_aligned(c.output) &&
-         states_aligned(c);
+  if (std::string why = la::grid_unsupported(items, p.rows, values); !why.empty())
+    return op::Unsupported{std::move(why)};
+  cuda::Launch launch = la::delta_launch(items, p.rows, values, config.threads);
+  launch.shared_bytes = static_cast<unsigned>(config.shared_bytes());
+  return ops::prepare_cuda<kKernel>(config, p, device, launch);
 }
 /// In chunks, or token by token with rows of the state in registers. Indices are read by the kernel alone.
 op::Prepared prepare_gpu(const PrefillCall& c, Device device) {
@@ -96,14 +107,11 @@ op::Prepared prepare_gpu(const PrefillCall& c, Device device) {
   p.in_slots = slots(c.initial), p.final_slots = slots(c.final), p.checkpoint_rows = slots(c.checkpoints);
   p.wide = aligned(c.q) && aligned(c.k) && (!c.channels || (aligned(c.gate) && aligned(c.beta)));
   const int64_t items = p.count * p.heads;
-  if (in_chunks(c, device)) {
-    const GdnChunkCudaConfig config{static_cast<short>(p.width), 128};
-    if (std::string why = la::grid_unsupported(items, p.rows, kGdnCudaValues); !why.empty())
-      return op::Unsupported{std::move(why)};
-    cuda::Launch launch = la::delta_launch(items, p.rows, kGdnCudaValues, config.threads);
-    launch.shared_bytes = static_cast<unsigned>(config.shared_bytes());
-    return ops::prepare_cuda<kGdnChunkCuda>(config, p, device, launch);
-  }
+  const auto width = static_cast<short>(p.width);
+  if (in_chunks(c, device) && c.channels)
+    return launch_chunks<kGdnChannelsCuda>(GdnChannelsCudaConfig{width, 128}, p, items, kChannelCudaValues, device);
+  if (in_chunks(c, device))
+    return launch_chunks<kGdnChunkCuda>(GdnChunkCudaConfig{width, 128}, p, items, kGdnCudaValues, device);
   const DeltaCudaConfig config = la::delta_config(DType::kF32, p.width, states_aligned(c), c.channels, c.channels);
   if (std::string why = la::grid_unsupported(items, p.rows, config.block_rows()); !why.empty())
     return op::Unsupported{std::move(why)};
@@ -120,109 +128,6 @@ void reference(const B& a) {
   const ref::GdnPrefillReference run(c, c.final_is_callers);
 }
 
-// ---- checks ----
-void check_heads(const PrefillCall& c) {
-  const int64_t q = c.q.size(1), k = c.k.size(1), v = c.v.size(1);
-  const bool grouped_queries = k == v && k > 0 && q % k == 0, grouped_values = q == k && q > 0 && v % q == 0;
-  FI_CHECK(grouped_queries || grouped_values, ValueError, "q, k and v have ", q, ", ", k, " and ", v,
-           " heads, but k's must be v's and divide q's, or be q's and divide v's");
-}
-/// Rows that a pool of states must have.
-int64_t states(const PrefillCall& c) { return c.sequences.size(0) - 1; }
-
-void check_states(const char* name, const TensorView& t, const PrefillCall& c) {
-  if (!t.defined()) return;
-  const int64_t slots = c.slots.defined() && t.rank() == 4 ? t.size(0) : states(c);
-  check_shape(name, t, {slots, c.heads(), c.v.size(2), c.q.size(2)});
-  if (!c.slots.defined() || c.slots.device().type == DeviceType::kCUDA) return;
-  op::check_index_range("state_indices", c.slots, 0, slots, str("slots of ", name));
-}
-void check_sequences(const PrefillCall& c) {
-  if (!c.sequences.defined()) throw_error(ErrorKind::kAssertionError, "cu_seqlens is None, but is required");
-  FI_CHECK(c.sequences.size(0) >= 2, ValueError, "cu_seqlens has ", c.sequences.size(0),
-           " elements, but must have at least 2");
-  if (c.sequences.device().type == DeviceType::kCUDA) return;
-  const int64_t end = op::check_indptr("cu_seqlens", c.sequences);
-  FI_CHECK(end == c.q.size(0), ValueError, "cu_seqlens[", c.sequences.size(0) - 1, "] is ", end, ", but q has ",
-           c.q.size(0), " tokens");
-}
-void check_common(const PrefillCall& c) {
-  check_sequences(c);
-  check_heads(c);
-  const int64_t tokens = c.q.size(0), h = c.heads();
-  if (c.gate.defined() && c.channels) check_shape("g", c.gate, {tokens, h, c.q.size(2)});
-  if (c.gate.defined() && !c.channels) check_shape("g", c.gate, {tokens, h});
-  if (c.beta.defined() && c.channels) check_shape("beta", c.beta, {tokens, h, c.q.size(2)});
-  if (c.beta.defined() && !c.channels) check_shape("beta", c.beta, {tokens * c.updates, h});
-  if (c.write.defined()) check_shape("w", c.write, {tokens, h, c.v.size(2)});
-  check_states("initial_state", c.initial, c);
-  check_states("output_state", c.final, c);
-}
-void check_max_seqlen(const Rule& a, int64_t sequences) {
-  if (!a.max_seqlen) return;
-  const int64_t x = *a.max_seqlen, tokens = a.q.size(0);
-  FI_CHECK(x >= 0, ValueError, "max_seqlen is ", x, ", but must be a nonnegative integer");
-  FI_CHECK(x > 0 || tokens == 0, ValueError, "max_seqlen is 0, but must be positive when q is nonempty");
-  FI_CHECK(x >= ceil_div(tokens, sequences), ValueError, "max_seqlen is ", x,
-           ", but cannot be smaller than ceil(total_seq_len / num_seqs), ", ceil_div(tokens, sequences));
-  FI_CHECK(x <= tokens, ValueError, "max_seqlen is ", x, ", but cannot exceed total_seq_len, ", tokens);
-}
-DType state_type(const Rule& a) {
-  return a.output_state ? a.output_state->dtype() : a.initial_state ? a.initial_state->dtype() : DType::kF32;
-}
-void check_checkpoints(const Rule& a, const PrefillCall& c) {
-  const int64_t every = a.checkpoint_every_n_tokens;
-  FI_CHECK(every >= 0, ValueError, "checkpoint_every_n_tokens is ", every, ", but must be non-negative");
-  FI_CHECK(every % kGdnChunk == 0, ValueError, "checkpoint_every_n_tokens is ", every,
-           ", but must be a multiple of the chunk size, ", kGdnChunk);
-  if (every == 0) {
-    FI_CHECK(!a.state_checkpoints && !a.checkpoint_cu_starts, ValueError,
-             "state_checkpoints and checkpoint_cu_starts must be None when checkpoint_every_n_tokens is 0");
-    return;
-  }
-  FI_CHECK(a.state_checkpoints && a.checkpoint_cu_starts, ValueError,
-           "state_checkpoints and checkpoint_cu_starts must both be provided when checkpoint_every_n_tokens is ",
-           every);
-  const TensorView &t = *a.state_checkpoints, &starts = *a.checkpoint_cu_starts;
-  FI_CHECK(t.dtype() == state_type(a), ValueError, "state_checkpoints must have dtype ", name(state_type(a)),
-           ", the state's, but has ", name(t.dtype()));
-  check_shape("state_checkpoints", t, {t.rank() ? t.size(0) : 0, c.heads(), c.v.size(2), c.q.size(2)});
-  FI_CHECK(starts.size(0) == states(c) + 1, ValueError, "checkpoint_cu_starts has ", starts.size(0),
-           " elements, but must have ", states(c) + 1);
-  if (starts.device().type == DeviceType::kCUDA) return;
-  for (int64_t n = 0; n < states(c); ++n) {
-    const int64_t first = op::index_at(starts, n),
-                  count = (op::index_at(c.sequences, n + 1) - op::index_at(c.sequences, n)) / every;
-    FI_CHECK(first >= 0 && first + count <= t.size(0), ValueError, "checkpoint_cu_starts[", n, "] is ", first,
-             " and sequence ", n, " has ", count, " checkpoints, but state_checkpoints has ", t.size(0), " rows");
-  }
-}
-void validate_rule(const Rule& a) {
-  const PrefillCall c = call_of(a);
-  check_common(c);
-  check_max_seqlen(a, states(c));
-  check_checkpoints(a, c);
-  if (!a.state_indices) return;
-  FI_CHECK(a.state_indices->size(0) == states(c), ValueError, "state_indices has ", a.state_indices->size(0),
-           " elements, but there are ", states(c), " sequences");
-  FI_CHECK(!a.output_final_state || a.output_state, ValueError,
-           "state_indices with output_final_state needs an explicit output_state pool, but output_state is None");
-  if (a.state_indices->device().type == DeviceType::kCUDA) return;
-  std::vector<int64_t> ids;
-  for (int64_t n = 0; n < states(c); ++n) ids.push_back(op::index_at(*a.state_indices, n));
-  std::ranges::sort(ids);
-  for (size_t i = 1; i < ids.size(); ++i)
-    FI_CHECK(ids[i] != ids[i - 1], ValueError, "state_indices has ", ids[i], " twice, but its slots must differ");
-}
-void validate_rule2(const Rule2& a) { check_common(call_of(a)); }
-void validate_product(const Product& a) {
-  FI_CHECK(a.num_householder >= 1, ValueError, "num_householder is ", a.num_householder, ", but must be at least 1");
-  const int64_t rows = a.q.size(0) * a.num_householder;
-  FI_CHECK(a.k.size(0) == rows, ValueError, "k.shape[0] is ", a.k.size(0), ", but must be ", rows,
-           ": q's tokens times num_householder, ", a.num_householder);
-  check_common(call_of(a));
-}
-
 // ---- tables ----
 /// The products of the chunk algorithm, of gates of channels the recurrence's.
 template <class B>
@@ -234,7 +139,9 @@ op::Cost cost(const B& a) {
   const auto bytes = [](const TensorView& t) {
     return t.defined() ? static_cast<double>(t.numel() * t.item_size()) : 0.0;
   };
-  const double moved = bytes(c.q) + bytes(c.k) + bytes(c.v) + bytes(c.output) + bytes(c.initial) + bytes(c.final);
+  double moved = 0;
+  for (const TensorView* t : {&c.q, &c.k, &c.v, &c.gate, &c.beta, &c.write, &c.output, &c.initial, &c.final})
+    moved += bytes(*t);
   return {.bytes = moved, .flops = updates * heads * (c.channels ? 6 * k * v : 6 * k * v + 4 * chunk * (k + v))};
 }
 template <class B>
@@ -327,16 +234,18 @@ constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<pre
 
 namespace ops::linear_attention {
 extern const op::Op gdn_chunk_op, gdn2_chunk_op, gdn_product_op;
-constinit const op::Op gdn_chunk_op = op::define<Rule, validate_rule, cost<Rule>, note_callers_state<Rule>>(
+constinit const op::Op gdn_chunk_op = op::define<Rule, ops::linear_attention::check, cost<Rule>,
+                                                 note_callers_state<Rule>>(
     "chunk_gated_delta_rule", "flashinfer.gdn_prefill",
     "The gated delta rule over packed sequences, by chunks: S <- g S, S <- S + beta (v - S k) k^T, o = S (scale q).",
     rule_fields, candidates<Rule>, gdn_chunk_cases, {2e-4, 1e-4});
-constinit const op::Op gdn2_chunk_op = op::define<Rule2, validate_rule2, cost<Rule2>, note_callers_state<Rule2>>(
+constinit const op::Op gdn2_chunk_op = op::define<Rule2, ops::linear_attention::check, cost<Rule2>,
+                                                  note_callers_state<Rule2>>(
     "chunk_gated_delta_rule2", "flashinfer.gdn2_prefill",
     "The delta rule with gates of channels: S <- S diag(e^g), S <- S + (w o v - S (beta o k)) k^T, o = S (scale q).",
     rule2_fields, candidates<Rule2>, gdn2_chunk_cases, {2e-4, 1e-4});
 constinit const op::Op gdn_product_op =
-    op::define<Product, validate_product, cost<Product>, note_callers_state<Product>>(
+    op::define<Product, ops::linear_attention::check, cost<Product>, note_callers_state<Product>>(
         "chunk_gated_delta_product", "flashinfer.gdp_prefill",
         "The gated delta rule with several updates a token, after one decay.", product_fields, candidates<Product>,
         gdn_product_cases, {2e-4, 1e-4});

@@ -37,4 +37,9 @@ PrefillCall call_of(const B& a) {
   return c;
 }
 
+/// What the ops' tables cannot say; throws.
+void check(const ChunkGatedDeltaRule& a);
+void check(const ChunkGatedDeltaRule2& a);
+void check(const ChunkGatedDeltaProduct& a);
+
 }  // namespace flashinfer::ops::linear_attention

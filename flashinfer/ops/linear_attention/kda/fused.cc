@@ -7,6 +7,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_call.h"
 #include "flashinfer/ops/linear_attention/kda/fused_call.h"
 #include "flashinfer/ops/linear_attention/kda/fused_cuda.h"
@@ -128,10 +129,21 @@ void check_common(const B& a, int64_t tokens_of_call) {
   FI_CHECK(!a.lower_bound || (*a.lower_bound < 0 && std::isfinite(*a.lower_bound)), ValueError, "lower_bound is ",
            a.lower_bound.value_or(0), ", but must be below 0 and finite, or None");
 }
+/// takes_part(row): whether it has a slot.
+template <class B, class F>
+void check_gates(const B& a, F takes_part) {
+  using ops::linear_attention::check_gate;
+  check_gate("A_log", a.A_log), check_gate("dt_bias", a.dt_bias);
+  check_gate("raw_gate", a.raw_gate, takes_part, 1), check_gate("raw_beta", a.raw_beta, takes_part, 1);
+}
+auto has_slot(const TensorView& slots) {
+  return [&slots](int64_t row) { return op::index_at(slots, row) > 0; };
+}
 void validate_fused(const Fused& a) {
   check_common(a, 1);
   check_shape("state_indices", a.state_indices, {a.x.size(0)});
   check_slots("state_indices", a.state_indices, "state", a.state.size(0));
+  check_gates(a, has_slot(a.state_indices));
 }
 void validate_packed(const Packed& a) {
   const int64_t tokens = a.state_indices.size(1), n = a.state_indices.size(0);
@@ -145,7 +157,8 @@ void validate_packed(const Packed& a) {
   check_shape("num_accepted_tokens", a.num_accepted_tokens, {n});
   if (a.t1_state_indices) {
     check_shape("t1_state_indices", *a.t1_state_indices, {a.x.size(0)});
-    return check_slots("t1_state_indices", *a.t1_state_indices, "state", a.state.size(0));
+    check_slots("t1_state_indices", *a.t1_state_indices, "state", a.state.size(0));
+    return check_gates(a, has_slot(*a.t1_state_indices));
   }
   if (op::inferring() || a.query_start_loc.device() != kCpu) return;
   for (int64_t i = 0; i < n; ++i) check_slots("state_indices", a.state_indices.select(0, i), "state", a.state.size(0));
@@ -156,6 +169,11 @@ void validate_packed(const Packed& a) {
     FI_CHECK(length <= tokens, ValueError, "sequence ", i, " of query_start_loc has ", length,
              " rows, but state_indices has ", tokens, " columns");
   }
+  check_gates(a, [&](int64_t row) {
+    int64_t i = 0;
+    while (i < n && op::index_at(a.query_start_loc, i + 1) <= row) ++i;
+    return i < n && op::index_at(a.state_indices.select(0, i), 0) > 0;
+  });
 }
 
 // ---- tables ----

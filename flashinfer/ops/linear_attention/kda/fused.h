@@ -12,7 +12,8 @@ namespace flashinfer {
 /// q and k, with the gate from raw_gate, A_log, dt_bias and lower_bound (None: the softplus form) and beta =
 /// sigmoid(raw_beta), rounded to bf16; output = o / sqrt(mean o^2 + norm_eps) * norm_weight * sigmoid(output_gate).
 /// Extents: R rows, H heads of width D, P slots. A row with a slot of 0 or less gives 0 and touches no slot. Rows that
-/// share a slot are computed in their order. ValueError: extents that do not fit together, a slot outside the pools.
+/// share a slot are computed in their order. ValueError: extents that do not fit together, a slot outside the pools,
+/// NaN among the gates of a row with a slot.
 struct FusedKdaDecode {
   TensorView x;              // [R, 3 H D] bf16
   TensorView weight;         // [3, 4, H D] f32: taps of q, k and v, the last one meets the newest input

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/kda/ref.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/chunk_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
@@ -61,6 +62,16 @@ void check_caches(const Kda& a) {
              a.kg_cache->size(2), " rows a slot");
   }
 }
+void check_gates(const Kda& a) {
+  using ops::linear_attention::check_gate;
+  const auto takes_part = [&](int64_t token) {
+    int64_t i = 0;
+    while (i < sequences_of(a) && op::index_at(a.cu_seqlens, i + 1) <= token) ++i;
+    return i < sequences_of(a) && (!a.state || index(a.read_indices, i, i) >= 0);
+  };
+  if (a.use_gate) check_gate("A_log", *a.A_log), check_gate("dt_bias", *a.dt_bias);
+  check_gate("g", a.g, takes_part), check_gate("beta", a.beta, takes_part);
+}
 void validate(const Kda& a) {
   const int64_t heads = a.q.size(1), value_heads = a.v.size(1);
   FI_CHECK(heads > 0 && value_heads % heads == 0, ValueError, "v has ", value_heads,
@@ -84,6 +95,7 @@ void validate(const Kda& a) {
   const int64_t total = op::check_indptr("cu_seqlens", a.cu_seqlens);
   FI_CHECK(total <= a.q.size(0), ValueError, "cu_seqlens ends at ", total, ", but q has ", a.q.size(0), " tokens");
   check_caches(a);
+  check_gates(a);
 }
 
 // ---- launch ----
@@ -188,7 +200,7 @@ bool in_chunks(const Kda& a, Device device) {
   for (const TensorView* t : {&a.q, &a.k, &a.v, &a.g, &*a.output})
     aligned = aligned && ops::linear_attention::rows_aligned(*t);
   return jit::arch_number(device) >= 80 && !a.kg_cache && a.q.dtype() == DType::kBF16 && (k == 64 || k == 128) &&
-         a.v.size(2) % 8 == 0 && aligned && a.q.size(0) >= sequences_of(a) + kKdaCudaTokens - 1;
+         a.v.size(2) % 8 == 0 && aligned && a.q.size(0) >= sequences_of(a) + kChannelCudaTokens - 1;
 }
 KdaCudaParams cuda_params_of(const Kda& a) {
   KdaCudaParams p{params_of(a)};
@@ -221,7 +233,8 @@ op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
   const cuda::Launch tokens = la::delta_launch(items, p.call.rows, config.block_rows(), config.threads);
   if (!p.chunks) return ops::prepare_cuda<kKdaCuda>(config, p, call.device, tokens);
   const KdaChunkCudaConfig chunk{state, static_cast<unsigned char>(p.call.width), 128};
-  cuda::Launch chunks = la::delta_launch(p.call.count * p.call.value_heads, p.call.rows, kKdaCudaValues, chunk.threads);
+  cuda::Launch chunks =
+      la::delta_launch(p.call.count * p.call.value_heads, p.call.rows, kChannelCudaValues, chunk.threads);
   chunks.shared_bytes = static_cast<unsigned>(chunk.shared_bytes());
   const jit::CudaLoaded& then = jit::cuda_kernel<kKdaChunkCuda>(chunk, call.device);
   if (!then.why_not.empty()) return op::Unsupported{then.why_not};

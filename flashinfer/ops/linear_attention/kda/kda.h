@@ -41,7 +41,7 @@ struct KdaRecurrence {
 /// (the squares of the norm + 1e-6). S is f32 within a call and rounded where it is stored. Without state, sequences
 /// start from zeros. A sequence without tokens leaves its slot as it is. Sequences that share slots are computed in
 /// their order. ValueError: shapes, dtypes and options that do not fit together, a slot outside its pool, a bound that
-/// is not below 0.
+/// is not below 0; on the CPU also NaN in A_log, dt_bias or the g and beta of a sequence that reads a slot.
 Tensor kda_recurrence(const KdaRecurrence& args);
 
 }  // namespace flashinfer

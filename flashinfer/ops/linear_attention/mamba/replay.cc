@@ -6,6 +6,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/mamba/replay_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/replay_ref.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -78,6 +79,33 @@ void check_slots(const Ssu& a, int64_t window) {
              window, "]");
   }
 }
+/// dt of the rows of the rings that are replayed; the others hold anything.
+void check_rings(const auto& a, const std::vector<ReplayRow>& rows) {
+  if (!la::gates_readable(a.dt_cache)) return;
+  const int64_t ring = a.x_cache.size(2);
+  for (const ReplayRow& r : rows)
+    for (int64_t t = 0; t < r.replay && r.read >= 0; ++t) {
+      const int64_t at = (r.start + t) % ring;
+      FI_CHECK(!la::has_nan(a.dt_cache.select(0, r.read).select(1, at)), ValueError, "dt_cache[", r.read, ", :, ", at,
+               "] has a nan, but gates must be numbers");
+    }
+}
+void check_gates(const Ssu& a) {
+  la::check_gate("A", a.A);
+  if (a.dt_bias) la::check_gate("dt_bias", *a.dt_bias);
+  const std::vector<ReplayRow> rows = la::replay_rows(a);
+  check_rings(a, rows);
+  la::check_gate(
+      "dt", a.dt,
+      [&](int64_t row) {
+        const auto of_row = [&](const ReplayRow& r) {
+          return a.cu_seqlens ? r.first <= row && row < r.first + r.tokens : r.row == row;
+        };
+        const auto it = std::ranges::find_if(rows, of_row);
+        return it != rows.end() && it->read >= 0;
+      },
+      a.cu_seqlens ? 1 : 0);
+}
 void validate_ssu(const Ssu& a) {
   check_pools(a, a.x_cache);
   FI_CHECK(a.x_cache.size(0) == a.state.size(0), ValueError, "x_cache is ", to_string(a.x_cache), ", but state has ",
@@ -109,6 +137,7 @@ void validate_ssu(const Ssu& a) {
     }
   }
   check_slots(a, window);
+  check_gates(a);
 }
 void validate_layer(const Layer& a) {
   check_pools(a, a.x_cache);
@@ -128,6 +157,8 @@ void validate_layer(const Layer& a) {
     FI_CHECK(r.replay >= 0 && r.replay <= kMaxWindow, ValueError, "replay_prefix_len has ", r.replay,
              ", but must be in [0, ", kMaxWindow, "]");
   }
+  la::check_gate("A", a.A);
+  check_rings(a, la::replay_rows(a));
 }
 
 // ---- launch ----

@@ -18,7 +18,7 @@ namespace flashinfer {
 /// row of ds: stored is S * largest / max |S|, to nearest even or, of e4m3 with rand_seed, up with the probability of
 /// the part cut off (16 bits of Philox for each element). A sequence with pad_slot_id gives 0 and touches
 /// nothing. AssertionError: W > 16, or T > W. ValueError: what does not fit together, a slot that the pool does not
-/// have, ring_start outside [0, L), k outside [0, W].
+/// have, ring_start outside [0, L), k outside [0, W], NaN in A, dt_bias or the dt of new and replayed tokens.
 struct CheckpointingSsu {
   TensorView state;                     // [P, nh, dim, ds] f32|bf16|f16|int8|e4m3. Updated
   TensorView x_cache;                   // [P, nh, L, dim] dtype of x. Updated

@@ -44,7 +44,8 @@ struct SelectiveStateUpdate {
 /// bits of word e' % 4 of Philox4x32(key rand_seed, counter e' / 4), e' = e + t * P * nh * dim * ds.
 ///
 /// Sequences that share a slot are computed one after the other, in their order. ValueError: shapes, dtypes and options
-/// that do not fit together; a slot outside the pool that is not pad_slot_id; TypeError: a seed that is not int64.
+/// that do not fit together; a slot outside the pool that is not pad_slot_id; on the CPU also NaN in dt_bias, in the dt
+/// of a sequence with a slot, or in an A that does not differ along ds. TypeError: a seed that is not int64.
 Tensor selective_state_update(const SelectiveStateUpdate& args);
 
 }  // namespace flashinfer

@@ -9,6 +9,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/gate_checks.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssd_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssd_params.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/ssu_params.h"
@@ -84,6 +85,8 @@ void validate(const Ssd& a) {
     FI_CHECK(slots.insert(s.slot).second, ValueError, "checkpoint_state_slots[", i, "] is ", s.slot,
              ", the slot of another sequence, too");
   }
+  la::check_gate("A", a.A), la::check_gate("dt", a.dt);
+  if (a.dt_bias) la::check_gate("dt_bias", *a.dt_bias);
 }
 
 float bound(const std::optional<double>& x, float otherwise) { return x ? static_cast<float>(*x) : otherwise; }

@@ -35,7 +35,7 @@ struct SsdChunkScan {
 /// out = (S C + D x) silu(z). bf16: chunks of 64 tokens as products of bf16 matrices, S in f32; other types: token by
 /// token in f32. A sequence without tokens keeps its initial state. A result does not depend on the other sequences.
 /// ValueError: shapes, dtypes and options that do not fit together, cu_seqlens that does not end at s, a slot or a
-/// checkpoint outside its range.
+/// checkpoint outside its range; on the CPU also NaN in A, dt or dt_bias.
 std::pair<Tensor, Tensor> ssd_chunk_scan(const SsdChunkScan& args);
 
 }  // namespace flashinfer

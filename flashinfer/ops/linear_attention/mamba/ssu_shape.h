@@ -27,5 +27,7 @@ SsuSequence ssu_sequence(const SelectiveStateUpdate& a, const SsuForm& f, int64_
 /// The slot that takes the state after token t of sequence i, -1: none. For dst_state_batch_indices [b, T] only.
 int64_t ssu_dst(const SelectiveStateUpdate& a, int64_t i, int64_t t);
 bool ssu_dst_each_token(const SelectiveStateUpdate& a);
+/// What the op's table cannot say; throws.
+void check(const SelectiveStateUpdate& a);
 
 }  // namespace flashinfer::ops::linear_attention

@@ -156,8 +156,7 @@ struct GdnChunkBlock {
     }
   }
   /// scale G_ij q_i . k_j of this warp's rows and the 16 columns from 16 step on.
-  FI_GLOBAL_FN Split scores(uint32_t step) const {
-    Acc acc[2];
+  FI_GLOBAL_FN void scores(Acc (&acc)[2], uint32_t step) const {
     clear(acc);
     multiply_rows<kPieces>(acc, q, row(), k, 16 * step, 2);
 #pragma unroll
@@ -167,16 +166,48 @@ struct GdnChunkBlock {
         const uint32_t i = row() + group() + e / 2 * 8, c = 16 * step + 8 * j + pair() + e % 2;
         acc[j].r[e] = c <= i ? decays.between(i, c) * acc[j].r[e] * p.scale : 0.0f;
       }
-    return split(acc[0], acc[1]);
   }
-  /// acc += left U, of the rows 16 step .. + 16 of U; three products of parts.
-  FI_GLOBAL_FN void add_products(Acc (&acc)[8], const Split& left, uint32_t step) const {
+  /// acc += the scores of the 16 columns from 16 step on times their rows of U; three products of parts. Of the block
+  /// on the diagonal nothing of a later token enters, not even its NaN, which products with the zeros above the
+  /// diagonal would carry: elements of that kind are left out and added to the results that they belong to.
+  FI_GLOBAL_FN void add_products(Acc (&acc)[8], uint32_t step) const {
+    Acc by[2];
+    scores(by, step);
+    const Split left = split(by[0], by[1]);
+    const bool diagonal = step == warp();
+    uint32_t rare = 0;
 #pragma unroll
     for (uint32_t j = 0; j < 8; j += 2) {
-      const Frag4 high = b_columns<8>(u, 16 * step, j), low = b_columns<8>(u + kChunk * kValues, 16 * step, j);
+      Frag4 high = b_columns<8>(u, 16 * step, j), low = b_columns<8>(u + kChunk * kValues, 16 * step, j);
+      if (diagonal)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const uint32_t drop = not_finite_halves(high.r[i]);
+          high.r[i] &= ~drop, low.r[i] &= ~drop, rare |= drop;
+        }
       mma_pair(acc[j], acc[j + 1], left.low, high);
       mma_pair(acc[j], acc[j + 1], left.high, low);
       mma_pair(acc[j], acc[j + 1], left.high, high);
+    }
+    if (ballot(rare != 0) != 0) add_rare(acc, by, 16 * step);
+  }
+  /// 0xffff where a bf16 of the two is infinite or NaN.
+  FI_GLOBAL_FN static uint32_t not_finite_halves(uint32_t x) {
+    const uint32_t top = ((x & 0x7f807f80u) + 0x00800080u) & 0x80008000u;
+    return (top >> 15) * 0xffffu;
+  }
+  /// What add_products left out of its block on the diagonal, whose first token is `first`.
+  FI_GLOBAL_FN void add_rare(Acc (&acc)[8], const Acc (&by)[2], uint32_t first) const {
+#pragma unroll 1
+    for (uint32_t c = 0; c < 16; ++c) {
+      const float weight[2] = {of_column<0>(by, c), of_column<2>(by, c)};
+#pragma unroll
+      for (uint32_t j = 0; j < 8; ++j)
+#pragma unroll
+        for (uint32_t e = 0; e < 4; ++e) {
+          const float x = to_f32(u[piece_index<8>(first + c, j) * 8 + pair() + e % 2]);
+          if (not_finite(x) && c <= group() + e / 2 * 8) acc[j].r[e] += weight[e / 2] * x;
+        }
     }
   }
   FI_GLOBAL_FN void put(const Acc (&o)[8], int64_t token, int32_t count) const {
@@ -223,7 +254,7 @@ struct GdnChunkBlock {
     sync_threads();
     solve();
 #pragma unroll 1
-    for (uint32_t step = 0; step <= warp(); ++step) add_products(o, scores(step), step);
+    for (uint32_t step = 0; step <= warp(); ++step) add_products(o, step);
     put(o, token, count);
     update_state();
     sync_threads();

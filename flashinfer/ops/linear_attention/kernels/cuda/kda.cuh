@@ -4,6 +4,7 @@
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/ops/linear_attention/kernels/common/channel_block_layout.h"
 #include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
 #include "flashinfer/ops/linear_attention/kernels/cuda/kda_inputs.cuh"
 
@@ -81,7 +82,7 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
     const float zeros[C.rows()] = {};
 #pragma unroll 1
     for (int64_t t = first; t < end; ++t) tile.put_values(p.out_type, out, kda_at(p.out, t, h), zeros);
-  } else if (first < end && (!a.chunks || end - first < kKdaCudaTokens)) {
+  } else if (first < end && (!a.chunks || end - first < kChannelCudaTokens)) {
     const auto place = [&](const KdaStates& pool, int64_t slot) {
       return static_cast<S*>(pool.data) + slot * pool.slot + h * pool.head;
     };

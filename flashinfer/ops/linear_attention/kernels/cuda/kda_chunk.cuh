@@ -4,17 +4,17 @@
 // way while these are computed. A state that is stored ends a step.
 #pragma once
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/linear_attention/kernels/cuda/channel_block.cuh"
 #include "flashinfer/ops/linear_attention/kernels/cuda/kda_inputs.cuh"
+#include "flashinfer/ops/linear_attention/kernels/kda/chunk_cuda_config.h"
 
 namespace flashinfer::cu {
 namespace linear {
 
 template <KdaChunkCudaConfig C>
 struct KdaChunk {
-  using Block = ChannelBlock<C>;
+  using Block = ChannelBlock<C.width, false>;
   using State = scalar_of_t<C.state>;
   static constexpr int kPieces = Block::kPieces;
   const KdaCudaParams& a;
@@ -32,12 +32,12 @@ struct KdaChunk {
         h(head),
         query(head * static_cast<uint32_t>(params.call.heads) / static_cast<uint32_t>(params.call.value_heads)),
         end(last),
-        first(tile * kKdaCudaValues),
+        first(tile * kChannelCudaValues),
         rate(0.0f),
         beta(0.0f) {
     const KdaParams& p = a.call;
     const int32_t left = static_cast<int32_t>(p.rows) - static_cast<int32_t>(first);
-    values = left < kKdaCudaValues ? left : kKdaCudaValues;
+    values = left < kChannelCudaValues ? left : kChannelCudaValues;
     Block::init();
     block.origin = 0;
     clear(block.s);
@@ -63,7 +63,7 @@ struct KdaChunk {
   }
   /// Tokens of the step that begins at token t.
   FI_GLOBAL_FN int32_t count_at(int64_t t) const {
-    const int32_t left = end - t < kKdaCudaTokens ? static_cast<int32_t>(end - t) : kKdaCudaTokens;
+    const int32_t left = end - t < kChannelCudaTokens ? static_cast<int32_t>(end - t) : kChannelCudaTokens;
     if (!a.after.data) return left;
     const auto at = static_cast<int32_t>(lane());
     const uint32_t stored = ballot(at < left && after(t + at) >= 0);
@@ -81,23 +81,14 @@ struct KdaChunk {
   }
   /// k, q and g of the next tokens, as they are in memory.
   FI_GLOBAL_FN static bf16_t* raw(int i) {
-    return reinterpret_cast<bf16_t*>(Block::floats(C.raw_at() + i * C.operand()));
-  }
-  FI_GLOBAL_FN static void copy_rows(const bf16_t* from, int64_t stride, int32_t count, bf16_t* to) {
-    const uint32_t piece = thread_x() % kPieces;
-#pragma unroll
-    for (uint32_t i = 0; i < kKdaCudaTokens; i += C.threads / kPieces) {
-      const uint32_t row = i + thread_x() / kPieces;
-      copy_async<16>(to + piece_index<kPieces>(row, piece) * 8, from + row * stride + piece * 8,
-                     static_cast<int32_t>(row) < count ? 16 : 0);
-    }
+    return reinterpret_cast<bf16_t*>(Block::floats(C.raw_at() + i * C.layout().operand()));
   }
   FI_GLOBAL_FN void fetch(int64_t t, int32_t count) {
     const KdaParams& p = a.call;
     const uint32_t from = query + block.origin, value_head = h + block.origin;
-    copy_rows(at(p.k, t, from), p.k.token, count, raw(0));
-    copy_rows(at(p.q, t, from), p.q.token, count, raw(1));
-    copy_rows(at(p.g, t, value_head), p.g.token, count, raw(2));
+    copy_rows<kPieces>(at(p.k, t, from), p.k.token, count, raw(0));
+    copy_rows<kPieces>(at(p.q, t, from), p.q.token, count, raw(1));
+    copy_rows<kPieces>(at(p.g, t, value_head), p.g.token, count, raw(2));
     commit_async();
     const auto token = static_cast<int32_t>(thread_x() / 8), piece = static_cast<int32_t>(thread_x() % 8);
     v = load_if<8>(token < count && 8 * piece < values, at(p.v, t + token, value_head) + first + 8 * piece);
@@ -167,12 +158,12 @@ FI_GLOBAL_FN void kda_chunk(const KdaCudaParams& a) {
   using namespace linear;
   depend_wait();
   const KdaParams& p = a.call;
-  const auto tiles = static_cast<uint32_t>(ceil_div(p.rows, kKdaCudaValues)),
+  const auto tiles = static_cast<uint32_t>(ceil_div(p.rows, kChannelCudaValues)),
              heads = static_cast<uint32_t>(p.value_heads);
   const uint32_t unit = block_x() / tiles;
   const int64_t n = unit / heads, first = a.sequences.at(n), end = a.sequences.at(n + 1);
   const int64_t read = p.in.data ? kda_slot(a.read.at(n), a.in_slots) : -1;
-  if (end - first >= kKdaCudaTokens && (!p.in.data || read >= 0)) {
+  if (end - first >= kChannelCudaTokens && (!p.in.data || read >= 0)) {
     KdaChunk<C> chunk(a, unit % heads, block_x() % tiles, end);
     if (p.in.data) chunk.load(read);
     chunk.run(first);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the chunk kernel on tensor cores is compiled for. Freestanding.
+// What the kernels by chunks on tensor cores are compiled for. Freestanding.
 #pragma once
 #include <stdint.h>
+
+#include "flashinfer/ops/linear_attention/kernels/common/channel_block_layout.h"
 
 namespace flashinfer {
 
@@ -28,6 +30,28 @@ struct GdnChunkCudaConfig {
     v("threads", threads);
   }
   friend constexpr bool operator==(const GdnChunkCudaConfig&, const GdnChunkCudaConfig&) = default;
+};
+
+/// Gates of channels.
+struct GdnChannelsCudaConfig {
+  short width;    // K: 64 or 128
+  short threads;  // of a block: 128
+
+  constexpr ChannelBlockLayout layout() const { return {width}; }
+  /// Behind it, in floats, of the next tokens: k, q and beta; g, f32 or of 16 bits; w.
+  constexpr int raw_at() const { return layout().end(); }
+  constexpr int decays_at() const { return raw_at() + 3 * layout().operand(); }
+  constexpr int writes_at() const { return decays_at() + kChannelCudaTokens * width; }
+  constexpr int shared_bytes() const { return 4 * (writes_at() + kChannelCudaTokens * kChannelCudaValues / 2); }
+
+  constexpr int min_blocks() const { return 2; }  // up to 255 registers
+  static constexpr const char* kName = "flashinfer::GdnChannelsCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("width", width);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const GdnChannelsCudaConfig&, const GdnChannelsCudaConfig&) = default;
 };
 
 }  // namespace flashinfer

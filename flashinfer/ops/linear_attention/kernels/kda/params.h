@@ -60,16 +60,14 @@ struct KdaParams {
   float* scratch;
 };
 
-inline constexpr int kKdaCudaTokens = 16, kKdaCudaValues = 64;  // tokens of a step, value channels of a block
-
 /// On a GPU, where the host does not read indices: tokens sequences.at(n) .. sequences.at(n + 1) are sequence n, which
 /// starts from slot read.at(n) (below 0: results are 0, nothing is written) and ends in write.at(n). Without write.data
 /// that is the slot that was read. An index at or above the slots of its pool is none.
 struct KdaCudaParams {
-  KdaParams call;                            // without what the host makes of indices
-  int64_t tokens;                            // of q; results behind the last sequence are 0
-  bool updates, wide, wide_cache;            // rows of q, k and g, and both halves of kg's, are 16-byte aligned
-  bool chunks;                               // sequences of at least kKdaCudaTokens tokens have a kernel of their own
+  KdaParams call;                  // without what the host makes of indices
+  int64_t tokens;                  // of q; results behind the last sequence are 0
+  bool updates, wide, wide_cache;  // rows of q, k and g, and both halves of kg's, are 16-byte aligned
+  bool chunks;                     // sequences of at least kChannelCudaTokens tokens have a kernel of their own
   GdnIndices sequences, read, write, after;  // after.data null: no states after tokens
   int64_t in_slots, state_slots, after_slots;
   int64_t cache_slots, cache_tokens;  // of `corrections` and `kg`; 0: there are none. What is beyond them is left out
