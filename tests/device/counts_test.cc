@@ -91,6 +91,10 @@ const Row kRows[] = {
      "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=bf16:48x1x128:uniform(-2,0) beta=bf16:48x1:uniform(0,1) "
      "cu_seqlens=i32:[0,48] state=f32:1x1x64x128",
      48 + 11},
+    {"gdn_channels", "chunk_gated_delta_rule2",
+     "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=f32:48x1x128:uniform(-2,0) beta=bf16:48x1x128 w=bf16:48x1x64 "
+     "cu_seqlens=i32:[0,48] initial_state=f32:1x1x64x128 output_final_state=True use_qk_l2norm_in_kernel=True",
+     2},
     {"ssd", "ssd_chunk_scan",
      "x=bf16:1x130x1x64 dt=f32:1x130x1 A=f32:1:uniform(-4,-0.05) B=bf16:1x130x1x128 C=bf16:1x130x1x128 D=f32:1 "
      "z=bf16:1x130x1x64 dt_softplus=True state_dtype=float32 initial_states=f32:1x1x64x128",

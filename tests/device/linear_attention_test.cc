@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "flashinfer/ops/linear_attention/gdn/prefill.h"
 #include "flashinfer/ops/linear_attention/kda/kda.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd.h"
 
@@ -92,6 +93,76 @@ TEST(SsdChunks, ACutAtAChunksEndChangesNoBit) {
   EXPECT_TRUE(same_bytes(all.view().slice(1, 0, 64), head));
   EXPECT_TRUE(same_bytes(all.view().slice(1, 64, 130), tail));
   EXPECT_TRUE(same_bytes(end, last));
+}
+
+/// Arguments of the gated delta rule, with gates of tokens or of channels.
+struct Gated {
+  int64_t n;
+  Tensor q = random<bf16_t>({n, kHeads, kState}, DType::kBF16, -1, 1, 1);
+  Tensor k = random<bf16_t>({n, kHeads, kState}, DType::kBF16, -1, 1, 2);
+  Tensor v = random<bf16_t>({n, kHeads, kDim}, DType::kBF16, -1, 1, 3);
+  Tensor g = random<float>({n, kHeads}, DType::kF32, 0.9f, 1, 4);
+  Tensor beta = random<float>({n, kHeads}, DType::kF32, 0, 1, 5);
+  Tensor channel_g = random<float>({n, kHeads, kState}, DType::kF32, -2, 0, 6);
+  Tensor channel_beta = random<bf16_t>({n, kHeads, kState}, DType::kBF16, 0, 1, 7);
+  Tensor w = random<bf16_t>({n, kHeads, kDim}, DType::kBF16, 0, 1, 8);
+
+  template <class B>
+  B arguments(int64_t from, int64_t to, const Tensor& ends, const Tensor* state) const {
+    B a{.q = tokens(q, from, to), .k = tokens(k, from, to), .v = tokens(v, from, to)};
+    if (state) a.initial_state = *state;
+    a.output_final_state = a.use_qk_l2norm_in_kernel = true, a.cu_seqlens = ends;
+    return a;
+  }
+  std::pair<Tensor, Tensor> rule(int64_t from, int64_t to, const Tensor& ends, const Tensor* state = nullptr) const {
+    auto a = arguments<ChunkGatedDeltaRule>(from, to, ends, state);
+    a.g = tokens(g, from, to), a.beta = tokens(beta, from, to);
+    return chunk_gated_delta_rule(a);
+  }
+  std::pair<Tensor, Tensor> rule2(int64_t from, int64_t to, const Tensor& ends, const Tensor* state = nullptr) const {
+    auto a = arguments<ChunkGatedDeltaRule2>(from, to, ends, state);
+    a.g = tokens(channel_g, from, to), a.beta = tokens(channel_beta, from, to), a.w = tokens(w, from, to);
+    return chunk_gated_delta_rule2(a);
+  }
+};
+using GatedRun = std::pair<Tensor, Tensor> (Gated::*)(int64_t, int64_t, const Tensor&, const Tensor*) const;
+
+void expect_nothing_enters_earlier_results(GatedRun run) {
+  const Tensor ends = indices({0, 70}), before = (Gated{70}.*run)(0, 70, ends, nullptr).first;
+  for (const float value : {kNaN, kInfinity})
+    for (const int64_t token : {0, 21, 47, 66}) {
+      const Gated d{70};
+      d.v.data_as<bf16_t>()[(token * kHeads + 1) * kDim + 11] = bf16_t(value);
+      expect_later_alone(before, (d.*run)(0, 70, ends, nullptr).first, token, 11, 70);
+    }
+  const Gated d{70};
+  d.k.data_as<bf16_t>()[(21 * kHeads + 1) * kState + 5] = bf16_t(kNaN);
+  d.g.data_as<float>()[50 * kHeads] = d.channel_g.data_as<float>()[50 * kHeads * kState] = kNaN;
+  const Tensor after = (d.*run)(0, 70, ends, nullptr).first;
+  EXPECT_TRUE(same_bytes(tokens(after, 0, 21), tokens(before, 0, 21)));
+  for (int64_t t = 21; t < 70; ++t)
+    for (int64_t h = 0; h < kHeads; ++h)
+      EXPECT_EQ(std::isnan(result(after, t, h, 0)), t >= (h == 1 ? 21 : 50)) << "token " << t << ", head " << h;
+}
+TEST(GdnChunks, NothingOfATokenEntersEarlierResults) { expect_nothing_enters_earlier_results(&Gated::rule); }
+TEST(GdnChannelChunks, NothingOfATokenEntersEarlierResults) { expect_nothing_enters_earlier_results(&Gated::rule2); }
+
+/// `cut`: a multiple of the kernel's tokens at a time.
+void expect_a_cut_changes_no_bit(GatedRun run, int64_t cut) {
+  const Gated d{150};
+  const auto [all, end] = (d.*run)(0, 150, indices({0, 140, 141, 141, 150}), nullptr);
+  const auto [head, middle] = (d.*run)(0, cut, indices({0, static_cast<int32_t>(cut)}), nullptr);
+  const auto [tail, last] = (d.*run)(cut, 140, indices({0, static_cast<int32_t>(140 - cut)}), &middle);
+  EXPECT_TRUE(same_bytes(tokens(all, 0, cut), head));
+  EXPECT_TRUE(same_bytes(tokens(all, cut, 140), tail));
+  EXPECT_TRUE(same_bytes(end.view().slice(0, 0, 1), last));
+  const auto [one, short_end] = (d.*run)(140, 141, indices({0, 1}), nullptr);
+  EXPECT_TRUE(same_bytes(tokens(all, 140, 141), one));
+  EXPECT_TRUE(same_bytes(end.view().slice(0, 1, 2), short_end));
+}
+TEST(GdnChunks, ACutAtAChunksEndAndOtherSequencesChangeNoBit) { expect_a_cut_changes_no_bit(&Gated::rule, 64); }
+TEST(GdnChannelChunks, ACutAfter16TokensAndOtherSequencesChangeNoBit) {
+  expect_a_cut_changes_no_bit(&Gated::rule2, 48);
 }
 
 struct Delta {
