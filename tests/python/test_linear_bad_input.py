@@ -185,7 +185,7 @@ OPS = {
         ("output", lambda x: x["state"].flatten().view(torch.bfloat16)[:20 * HV * V].view(20, HV, V), "shares memory")]),
     "recurrent_kda": (kda.recurrent_kda, recurrent, {"A_log": (1,), "dt_bias": (1, 3), "g": (0, 3, 1, 5), "beta": (0, 18, 3)}, [
         ("initial_state", torch.randn(5, HV, K, K + 1).bfloat16(), "state.shape"), ("ssm_state_indices", i32(4, -1, 5), r"indices\[2\] is 5"),
-        ("cu_seqlens", i32(0, 9, 7, 20), r"cu_seqlens\[2\] is 7"), ("cu_seqlens", i32(0, 7, 7, 19), "cu_seqlens ends at 19, but q has 20"),
+        ("cu_seqlens", i32(0, 9, 7, 20), r"cu_seqlens\[2\] is 7"), ("cu_seqlens", i32(0, 7, 7, 21), "cu_seqlens ends at 21, but q has 20"),
         ("output", lambda x: x["initial_state"].flatten()[:20 * HV * K].view(1, 20, HV, K), "shares memory")]),
     "packed_kda_decode": (kda_decode.packed_kda_decode, packed_kda, {"A_log": (1,), "dt_bias": (40,), "raw_gate": (0, 7), "raw_beta": (0, 3)}, [
         ("state", bf(3, 12, 128, 64), "state"), ("state_indices", i32(3, -1), r"indices\[0\] is 3"),
