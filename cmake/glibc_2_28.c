@@ -44,6 +44,7 @@ OLD(int, pthread_key_create, "2.2.5", (pthread_key_t * key, void (*destroy)(void
 OLD(int, pthread_key_delete, "2.2.5", (pthread_key_t key), (key))
 OLD(void*, pthread_getspecific, "2.2.5", (pthread_key_t key), (key))
 OLD(int, pthread_setspecific, "2.2.5", (pthread_key_t key, const void* value), (key, value))
+OLD(int, pthread_mutex_trylock, "2.2.5", (pthread_mutex_t * mutex), (mutex))
 OLD(int, pthread_rwlock_rdlock, "2.2.5", (pthread_rwlock_t * lock), (lock))
 OLD(int, pthread_rwlock_wrlock, "2.2.5", (pthread_rwlock_t * lock), (lock))
 OLD(int, pthread_rwlock_unlock, "2.2.5", (pthread_rwlock_t * lock), (lock))

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -56,9 +57,21 @@ inline Machine& machine() {
   static Machine& m = *new Machine;
   return m;
 }
-/// The calling thread's stack.
-inline std::vector<Handle>& contexts() {
-  static thread_local std::vector<Handle> stack;
+/// The calling thread's stack. Exit handlers still use that of the main thread, so it has no destructor.
+struct Contexts {
+  Handle handles[64];
+  size_t count;
+  bool empty() const { return count == 0; }
+  Handle back() const { return handles[count - 1]; }
+  void push_back(Handle h) {
+    if (count == std::size(handles)) std::abort();
+    handles[count++] = h;
+  }
+  void pop_back() { --count; }
+  void clear() { count = 0; }
+};
+inline Contexts& contexts() {
+  static thread_local constinit Contexts stack{};
   return stack;
 }
 

@@ -320,8 +320,8 @@ class OpsPage(unittest.TestCase):
             if line.startswith("| `"):
                 rows[line.split("`")[1]] = line.rsplit("|", 2)[1].strip()
         self.assertEqual("cpu, cuda", rows["rmsnorm"])
-        self.assertEqual("cpu, cuda_cublaslt", rows["mm_bf16"])
-        self.assertEqual("cpu", rows["mm_fp4"])
+        self.assertEqual("cpu, cuda, cuda_cublaslt", rows["mm_bf16"])
+        self.assertEqual("cpu", rows["gguf_dequantize"])
         self.assertEqual("cpu, cuda", rows["BatchDecodeWithPagedKVCacheWrapper"])  # its `run`
         self.assertEqual("cpu", rows["fast_decode_plan"])  # takes GPU tensors, computes on the host
         self.assertEqual([], [name for name in rows if "." in name])

@@ -97,7 +97,8 @@ struct FastDecodePlan {
 };
 struct BatchDecodePlanOnDevice {
   op::Object* self = nullptr;
-  TensorView seq_lens;  // [B] i32 on the device of the buffers, contiguous
+  TensorView seq_lens;                // [B] i32 on the device of the buffers, contiguous
+  std::optional<TensorView> pages{};  // internal: paged_kv_indices_buffer, so that a recording holds it
 };
 struct BatchDecodeWorkspaceSize : BatchDecodePlan {
   std::optional<TensorView>

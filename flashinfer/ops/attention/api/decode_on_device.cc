@@ -19,19 +19,23 @@ inline constexpr jit::Kernel kPlanCuda{"flashinfer/ops/attention/kernels/cuda/pl
                                        "flashinfer::cu::attention_plan", "flashinfer::AttentionPlanParams"};
 constexpr AttentionPlanConfig kConfig{256};
 
-int64_t pages_a_request(const Plan& p) { return p.buffers.kv_indices.numel() / std::max<int64_t>(p.batch_size, 1); }
+void fill_internal(Block& a) {
+  const TensorView& buffer = plan_of(a.self).buffers.kv_indices;
+  if (buffer.defined() && buffer.dtype() == DType::kI32) a.pages = buffer;
+}
+int64_t pages_a_request(const Block& a) { return a.pages->numel() / std::max<int64_t>(plan_of(a.self).batch_size, 1); }
 
 void validate(const Block& a) {
   const Plan& p = plan_of(a.self);
-  FI_CHECK(p.use_cuda_graph && p.buffers.kv_indices.defined(), ValueError,
+  FI_CHECK(a.pages || p.buffers.kv_indices.defined(), ValueError,
            "plan_on_device() belongs to use_cuda_graph=True and the buffers of __init__");
   FI_CHECK(a.seq_lens.size(0) == p.batch_size, ValueError, "seq_lens.shape[0] is ", a.seq_lens.size(0),
            ", but the buffers of use_cuda_graph=True are for ", p.batch_size);
-  FI_CHECK(p.buffers.kv_indices.dtype() == DType::kI32, ValueError, "paged_kv_indices_buffer is ",
-           to_string(p.buffers.kv_indices), ", but plan_on_device() needs int32");
+  FI_CHECK(a.pages, ValueError, "paged_kv_indices_buffer is ", to_string(p.buffers.kv_indices),
+           ", but plan_on_device() needs int32");
   FI_CHECK(p.pos_encoding_mode != "ROPE_LLAMA", NotImplementedError,
            "pos_encoding_mode is ROPE_LLAMA, whose table plan() extends as requests grow");
-  FI_CHECK(pages_a_request(p) <= INT32_MAX / p.page_size, ValueError, pages_a_request(p), " pages of ", p.page_size,
+  FI_CHECK(pages_a_request(a) <= INT32_MAX / p.page_size, ValueError, pages_a_request(a), " pages of ", p.page_size,
            " tokens a request are more than an int32 length holds");
 }
 
@@ -39,8 +43,8 @@ void validate(const Block& a) {
 void launch_host(const Block& a) {
   const Plan& before = plan_of(a.self);
   Plan p = before;
-  const int64_t width = pages_a_request(before);
-  const Tensor pages = to_device(before.buffers.kv_indices, kCpu), lengths = to_device(a.seq_lens, kCpu);
+  const int64_t width = pages_a_request(a);
+  const Tensor pages = to_device(*a.pages, kCpu), lengths = to_device(a.seq_lens, kCpu);
   set_dense_table(p, pages.view().slice(0, 0, p.batch_size * width).view({p.batch_size, width}), lengths,
                   {"paged_kv_indices_buffer", "seq_lens"});
   p.kv_indices = Tensor::clone(p.kv_indices);
@@ -73,7 +77,7 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
                                .cuts = g.at_mutable<AttentionCudaMerge>(part.cuts_at),
                                .requests = static_cast<int32_t>(p.batch_size),
                                .page_size = static_cast<int32_t>(p.page_size),
-                               .width = static_cast<int32_t>(pages_a_request(p)),
+                               .width = static_cast<int32_t>(pages_a_request(a)),
                                .rows = static_cast<int32_t>(p.q_len_per_req * group_of(p)),
                                .tile_rows = g.cores ? part.cores.rows : part.config.rows(),
                                .most_tiles = static_cast<int32_t>(part.tiles),
@@ -90,10 +94,11 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
 constexpr op::Field fields[] = {
     op::self<&Block::self>(),
     op::in<&Block::seq_lens>("seq_lens", "b", DType::kI32, op::contiguous),
+    op::in<&Block::pages>("pages", "n", DType::kI32, op::internal),
 };
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<launch_host>(), op::reference<launch_host>()};
 constexpr op::Op define(const char* name, op::CaseTable cases) {
-  return op::define<Block, validate>(
+  return op::define<Block, validate, nullptr, fill_internal>(
       name, "flashinfer.decode",
       "Plans again from lengths on the device, with pages in rows of the wrapper's buffer. Not in FlashInfer.", fields,
       candidates, cases, {}, &plan_type);
