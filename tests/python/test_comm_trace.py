@@ -73,8 +73,7 @@ def check_ranks_with_equal_tensors(backend, rank):
     torch.testing.assert_close(comm.decode_cp_a2a_lse_reduce(**call), executed(made["reference"])["run"](**call), rtol=1e-2, atol=0)
 
 
-def test_ranks_with_equal_tensors():
-    rank_checks.expect(rank_checks.run("spawn", RANKS, [check_ranks_with_equal_tensors]), "check_ranks_with_equal_tensors", RANKS)
+reports, test_between_processes = rank_checks.tests(globals(), "spawn", RANKS)
 
 
 @pytest.mark.parametrize("pattern", [0, 1])
