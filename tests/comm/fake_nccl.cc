@@ -120,7 +120,10 @@ Result take(Communicator* c, std::vector<Op> ops) {
   all.resize(w.ranks.size());
   all[static_cast<size_t>(c->rank)] = std::move(ops);
   c->state = kInProgress;
-  if (++w.arrived[number] == w.ranks.size()) {
+  // A rank with an error may have gone, and its buffers with it: the others wait, as for one that never arrives.
+  const bool all_well =
+      std::ranges::all_of(w.ranks, [](const Communicator* r) { return r && r->state == kInProgress; });
+  if (++w.arrived[number] == w.ranks.size() && all_well) {
     const bool ok = run(all);
     for (Communicator* other : w.ranks) {
       if (!other || other->state != kInProgress) continue;  // an error stays
