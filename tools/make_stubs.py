@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_stubs.py FOLDER: writes .pyi files for the modules of `flashinfer` that are made at import, for editors and type checkers.
+"""Writes .pyi files for the modules of `flashinfer` that are made at import, for editors and type checkers.
 
 Run by the build of the Python package with FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
 functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
+import argparse
 import dataclasses
 import enum
 import importlib
@@ -178,7 +179,9 @@ def package_stub(modules):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path, help="where the stubs go; made if it does not exist")
+    out = parser.parse_args().folder
     out.mkdir(parents=True, exist_ok=True)
     modules = public_modules()
     for name in modules:

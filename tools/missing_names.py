@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""missing_names.py [--check]: writes the names that exist without an implementation into docs/python.md, between the two marks, or
+"""Writes the names that exist without an implementation into docs/python.md, between the two marks, or
 fails when the file says something else. Needs PYTHONPATH=python and FLASHINFER_BUILD_DIR."""
+import argparse
 import pathlib
 import sys
 import textwrap
@@ -29,11 +30,14 @@ def table():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when the file says something else")
+    check = parser.parse_args().check
     text = FILE.read_text()
     before, _, rest = text.partition(BEGIN + "\n")
     _, _, after = rest.partition(END)
     wanted = f"{before}{BEGIN}\n{table()}\n{END}{after}"
-    if "--check" not in sys.argv:
+    if not check:
         FILE.write_text(wanted)
     elif text != wanted:
         sys.exit("docs/python.md does not list the names that are missing now: run tools/missing_names.py")
