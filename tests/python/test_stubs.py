@@ -32,6 +32,13 @@ def name_of(path):
     return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
 
 
+def test_an_option_is_no_folder(tmp_path):
+    done = subprocess.run([sys.executable, ROOT / "tools/make_stubs.py", "--help"], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    assert done.returncode == 0 and done.stdout.startswith("usage:"), done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def shape_of_stub(node):
     """[(name, kind, default text)] of a `def`."""
     a = node.args

@@ -114,6 +114,11 @@ def style_errors(root):
     return errors
 
 
+def name_errors(root):
+    """A program that takes an option for the name of what it writes leaves a file or folder of that name where it was started."""
+    return [f"{p.name}: begins with -" for p in sorted(root.iterdir()) if p.name.startswith("-")]
+
+
 def rounding_errors(root):
     """Rounded divisions are written once, in core/int_math.h."""
     errors = []
@@ -144,6 +149,9 @@ class Rules(unittest.TestCase):
         self.assertTrue((ROOT / ROUNDING).exists())
         self.assertEqual("", "\n".join(rounding_errors(ROOT)))
 
+    def test_no_file_is_named_like_an_option(self):
+        self.assertEqual("", "\n".join(name_errors(ROOT)))
+
     def test_licence_line(self):
         self.assertEqual("", "\n".join(style_errors(ROOT)))
 
@@ -158,7 +166,7 @@ class TheCheckItself(unittest.TestCase):
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-            return direction_errors(root) + public_errors(root) + rounding_errors(root)
+            return direction_errors(root) + public_errors(root) + rounding_errors(root) + name_errors(root)
 
     def test_finds_what_is_wrong(self):
         for name, line in {"flashinfer/core/a.h": '#include "flashinfer/op/op.h"',
@@ -171,6 +179,7 @@ class TheCheckItself(unittest.TestCase):
                            "flashinfer/bench/kernels/peak_params.h": "#include <vector>",
                            "flashinfer/op/b.cc": "int c = (a.n() + b.n() - 1) / b.n();",
                            "flashinfer/ops/norm/c.cc": "int c = (a + 15) / 16 * 16;",
+                           "--help/activation.pyi": "",
                            "flashinfer/flashinfer.h": "#include <nlohmann/json.hpp>"}.items():
             self.assertEqual(1, len(self.check({name: line + "\n"})), name)
 
