@@ -4,6 +4,7 @@ import enum
 import sys
 
 from . import _native
+from ._layouts import FP4Tensor
 
 
 _PACKAGE = __package__ + "."
@@ -92,7 +93,7 @@ def many(results, given, array, tensor_type):
         return like(results, array)
     if kind is int and given:
         return given[results]
-    if results is None or kind in (int, float) or hasattr(results, "shape"):
+    if results is None or kind in (int, float) or hasattr(results, "shape") or kind is FP4Tensor:
         return results
     return tuple([many(r, given, array, tensor_type) for r in results])
 

@@ -21,7 +21,7 @@ takes 1.26 us by position and 1.31 us with three arguments by name; the closure 
 """
 import sys
 
-from . import _arrays, _docs, _engine_names, _members, _modules, _native, _trace
+from . import _arrays, _docs, _engine_names, _fp4_output, _members, _modules, _native, _trace
 from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, returns_list, source, takes_skip_check
 
@@ -242,6 +242,8 @@ class Package:
 
     def retried(self, name, error, native, args):
         """A call that raised: again with what can be put right, else the error that names the argument."""
+        if name in _fp4_output.OPS and _fp4_output.is_wanted(given := dict(zip(self.ops[name].names, args))):
+            return _fp4_output.run(self.exports, name, given)
         return _arrays.retried(self.ops[name], error, native, args)
 
     def reject_negative(self, name, args):
@@ -253,6 +255,8 @@ class Package:
         """An observed call: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
         op, box = self.ops[name], _arrays.boxed
+        if name in _fp4_output.OPS and _fp4_output.is_wanted(given := dict(zip(op.names, args), **kwargs)):
+            return _fp4_output.run(self.exports, name, given)
         if self.apply is not None:
             ran, result = self.apply(op, args, kwargs)
             if ran:

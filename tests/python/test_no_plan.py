@@ -232,7 +232,6 @@ def test_errors_of_ragged_deepseek(error, message, change):
     (ValueError, "return_lse_base", dict(return_lse_base="10")),
     (ValueError, "seq_lens is missing", dict(seq_lens=None)),
     (ValueError, "has token 144, but kv_cache has 144", dict(block_tables=torch.full((3, 2, 4), 144, dtype=torch.int32), sparse_mla_top_k=4)),
-    (NotImplementedError, "enable_dcp=True is not supported", dict(enable_dcp=True)),
     (ValueError, "kv_cache is uint8.9, 1, 16, 656., but rows of bytes have 656, for kv_lora_rank 512", dict(kv_cache=torch.zeros(9, 1, 16, 656, dtype=torch.uint8),
                                                                                                      sparse_mla_top_k=4))])
 def test_errors_of_mla(latent, error, message, change):
@@ -383,6 +382,82 @@ def test_shares_of_a_context_add_up(pages):
                             (r"causal_seqlens_kv_global is int64\[1\]", dict(causal_seqlens_kv_global=torch.tensor([4])))):
         with pytest.raises(ValueError, match=message):
             decode.trtllm_batch_decode_with_kv_cache(*call, kv_layout="NHD", **change)
+
+
+def test_shares_of_a_latent_context_add_up():
+    """The same for MLA, whose rows say what the last row of their request sees."""
+    torch.manual_seed(12)
+    q, latent = torch.randn(2, 3, 16, 192).bfloat16(), torch.randn(2, 48, 192).bfloat16()
+    ends = torch.tensor([41, 8])  # tokens that the last of three query rows sees
+
+    def share(rank, world, **more):
+        lens = torch.tensor([len(range(rank, int(n), world)) for n in ends]).int()
+        cache = torch.zeros(6, 16, 192).bfloat16()
+        for b in range(2):
+            cache.view(2, 48, 192)[b, :lens[b]] = latent[b, rank:int(ends[b]):world]
+        return mla.trtllm_batch_decode_with_kv_cache_mla(**dict(dict(
+            query=q, kv_cache=cache, workspace_buffer=WS, qk_nope_head_dim=64, kv_lora_rank=128, qk_rope_head_dim=64,
+            block_tables=torch.arange(6).int().view(2, 3), seq_lens=lens, max_seq_len=48, bmm1_scale=SCALE, return_lse=True, enable_dcp=True, cp_world=world,
+            cp_rank=rank, causal_seqlens_kv_global=ends.int()), **more))
+
+    (out_a, lse_a), (out_b, lse_b) = share(0, 2), share(1, 2)
+    merged, lse = flashinfer.merge_state(out_a.flatten(0, 1), lse_a, out_b.flatten(0, 1), lse_b)
+    whole, whole_lse = share(0, 1, enable_dcp=False, causal_seqlens_kv_global=None)
+    torch.testing.assert_close(merged.double(), whole.flatten(0, 1).double(), rtol=2e-2, atol=1e-2)
+    torch.testing.assert_close(lse, whole_lse, rtol=1e-3, atol=1e-3)
+    for b in range(2):
+        keys = int(ends[b])
+        want, _ = attention(q[b], latent[b, :keys, None], latent[b, :keys, None, :128], SCALE, causal(3, keys))
+        torch.testing.assert_close(merged[3 * b:3 * b + 3].double(), want, rtol=2e-2, atol=1e-2)
+    for message, change in (("enable_dcp=True requires return_lse=True", dict(return_lse=False)), ("DCP arguments require enable_dcp=True; got cp_world=2", dict(enable_dcp=False)),
+                            ("cp_rank must satisfy 0 <= cp_rank < cp_world, got cp_rank=2, cp_world=2", dict(cp_rank=2)),
+                            ("causal_seqlens_kv_global is required when enable_dcp=True", dict(causal_seqlens_kv_global=None)),
+                            (r"causal_seqlens_kv_global is int32\[1\]", dict(causal_seqlens_kv_global=torch.tensor([4]).int())),
+                            ("but row 2 of the request sees 22 keys", dict(causal_seqlens_kv_global=torch.tensor([43, 8]).int())),
+                            ("is for dense attention, but sparse_mla_top_k is 4", dict(sparse_mla_top_k=4))):
+        with pytest.raises(ValueError, match=message):
+            share(0, 2, **change)
+
+
+def unpacked(result, heads, dim):
+    """[rows, heads, dim] of an FP4Tensor, in units of 1 / o_sf_scale: codes times scales in tiles of 128 x 4."""
+    values = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+    data, rows = result.data.int(), result.data.shape[0]
+    codes = torch.stack((data & 15, data >> 4), -1).flatten(-2)
+    x = torch.where(codes > 7, -1, 1) * values[codes & 7]
+    columns = result.scale.shape[1]
+    flat = result.scale.float().view(-1, columns // 4, 32, 4, 4).permute(0, 3, 2, 1, 4).reshape(-1, columns)
+    scales = flat[result.scale_start_index:result.scale_start_index + rows, :heads * dim // 16]
+    return x * scales.reshape(rows, heads, dim // 16).repeat_interleave(16, -1)
+
+
+@pytest.mark.parametrize("prefilled", [False, True])
+def test_fp4_results(pages, prefilled):
+    """Against the f32 result of the same call: within half a step of e2m1, at most 1 of 6 of the block's largest value."""
+    q, lens, tables = torch.randn(4, 4, 64).bfloat16(), pages["lens"], pages["tables"]
+
+    def call(**more):
+        cache = (pages["k"], pages["v"])
+        if prefilled:
+            return prefill.trtllm_batch_context_with_kv_cache(q, cache, WS, tables, lens, 2, 48, 0.125, 1.0, 2, torch.tensor([0, 2, 4]).int(),
+                                                              torch.tensor([0, 40, 49]).int(), kv_layout="NHD", **more)
+        return decode.trtllm_batch_decode_with_kv_cache(q, cache, WS, tables, lens, 48, 0.125, kv_layout="NHD", q_len_per_req=2, **more)
+
+    want, want_lse = call(out_dtype=torch.float32, return_lse=True)
+    made = call(out_dtype="nvfp4", o_sf_scale=300.0, o_sf_vec_size=16)
+    assert isinstance(made, flashinfer.utils.FP4Tensor) and made.data.shape == (4, 4, 32) and made.scale.shape == (128, 16)
+    largest = want.view(4, 4, 4, 16).abs().amax(-1, keepdim=True).expand(4, 4, 4, 16).reshape(4, 4, 64)
+    assert ((unpacked(made, 4, 64) / 300 - want).abs() <= largest / 5).all()
+    mine = flashinfer.utils.FP4Tensor(torch.zeros(4, 4, 32, dtype=torch.uint8), torch.zeros(256, 16).to(torch.float8_e4m3fn), 125)
+    result, lse = call(out=mine, o_sf_scale=300.0, return_lse=True)
+    assert result.data is mine.data and result.scale is mine.scale and result.scale_start_index == 125 and torch.equal(lse, want_lse)
+    assert torch.equal(unpacked(result, 4, 64), unpacked(made, 4, 64)) and mine.scale.float().count_nonzero() == 4 * 16
+    for message, change in (("o_sf_scale is needed", dict(out_dtype="nvfp4")), ("o_sf_vec_size is 32, but must be 16", dict(out=mine, o_sf_scale=1.0, o_sf_vec_size=32)),
+                            ("but out is Tensor", dict(out=want, out_dtype="nvfp4", o_sf_scale=1.0)), ("but out_dtype is (torch.)?float16", dict(out=mine, out_dtype=torch.float16, o_sf_scale=1.0)),
+                            (r"out has data \[4, 4, 16\]", dict(out=flashinfer.utils.FP4Tensor(mine.data[..., :16], mine.scale), o_sf_scale=1.0)),
+                            ("global_scale is 0", dict(out=mine, o_sf_scale=0.0))):
+        with pytest.raises(ValueError, match=message):
+            call(**change)
 
 
 def test_longer_offsets_of_keys(pages):

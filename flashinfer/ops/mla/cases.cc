@@ -155,6 +155,10 @@ constexpr op::Case kDense[] = {
                            "query=bf16:2x3x8x576 kv_cache=u8:12x1x16x656:packed_mla(0.001,0.01) bmm1_scale=0.04 return_lse=True"},
     {"sparse_lens_no_rope", FI_MLA("128", "0") "block_tables=i32:5x24:randint(0,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:5x4x128 "
                             "kv_cache=bf16:12x16x128 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,3,5] sparse_mla_top_k_lens=i32:[20,1,0,7,3]"},
+    {"context_share", FI_MLA("128", "32") FI_PAGES "query=bf16:4x3x8x160 kv_cache=bf16:12x16x160 bmm1_scale=0.08 return_lse=True enable_dcp=True cp_world=4 cp_rank=2 "
+                      "causal_seqlens_kv_global=i32:[190,1,5,94]"},
+    {"context_share_ragged", FI_MLA("512", "64") FI_PAGES "query=bf16:9x2x576 kv_cache=bf16:12x16x576 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,4,4,5,9] max_q_len=4 return_lse=True "
+                             "enable_dcp=True cp_world=2 causal_seqlens_kv_global=i32:[95,0,1,46]"},
 };
 constexpr op::Case kXqa[] = {
     {"fp8", FI_MLA("512", "64") FI_PAGES "query=e4m3:4x1x16x576 kv_cache=e4m3:12x1x16x576 bmm1_scale=0.05 bmm2_scale=0.5"},

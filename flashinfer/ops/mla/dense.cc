@@ -10,6 +10,7 @@
 #include "flashinfer/ops/attention/api/page_tables.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
+#include "flashinfer/ops/mla/dense_tables.h"
 #include "flashinfer/ops/mla/packed_rows.h"
 #include "flashinfer/ops/mla/plan.h"
 
@@ -17,84 +18,12 @@ namespace flashinfer {
 namespace mla {
 namespace {
 
-using T = TrtllmBatchDecodeMla;
 using attention::number_of;
 using attention::throw_if_given;
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
 
-bool is_fixed(const T& a) { return !a.cum_seq_lens_q; }
-int64_t rows_of_request(const T& a) { return a.query.size(1); }  // of a query [B, n, H, D]
-/// [rows, H, D].
-TensorView rows_of(const T& a, const char* name, const TensorView& t) {
-  return is_fixed(a) && t.rank() == 4 ? attention::merged_rows(name, t) : t;
-}
-TensorView query_rows(const T& a) { return rows_of(a, "query", a.query); }
-/// [P, ps, D].
-TensorView pages_of(const T& a) { return a.kv_cache.rank() == 4 ? a.kv_cache.select(1, 0) : a.kv_cache; }
 DType out_dtype(const T& a) { return a.out ? a.out->dtype() : ops::default_output(a.query.dtype()); }
 
-/// Rows and pages as vectors of int32; the tensors outlive the plan that is made of them.
-struct Table {
-  Tensor qo_indptr, kv_indptr, kv_indices, kv_len;
-};
-Tensor equal_rows(int64_t requests, int64_t rows) {
-  Tensor t = Tensor::empty({requests + 1}, DType::kI32);
-  for (int64_t b = 0; b <= requests; ++b) t.data_as<int32_t>()[b] = static_cast<int32_t>(b * rows);
-  return t;
-}
-/// How many entries of each row's list may be read.
-std::vector<int64_t> list_lengths(const T& a, int64_t rows, const Tensor& qo_indptr) {
-  std::vector<int64_t> n(static_cast<size_t>(rows), a.sparse_mla_top_k);
-  if (const auto& lens = a.sparse_mla_top_k_lens) {
-    FI_CHECK(lens->numel() == rows && lens->rank() == 1, ValueError, "sparse_mla_top_k_lens is ", to_string(*lens),
-             ", but there are ", rows, " query rows");
-    for (int64_t i = 0; i < rows; ++i) {
-      n[static_cast<size_t>(i)] = op::index_at(*lens, i);
-      FI_CHECK(op::index_at(*lens, i) >= 0 && op::index_at(*lens, i) <= a.sparse_mla_top_k, ValueError,
-               "sparse_mla_top_k_lens[", i, "] is ", op::index_at(*lens, i), ", but must be in 0..", a.sparse_mla_top_k,
-               " (sparse_mla_top_k)");
-    }
-    return n;
-  }
-  if (!a.seq_lens) return n;
-  const int64_t batch = qo_indptr.size(0) - 1;
-  FI_CHECK(a.seq_lens->rank() == 1 && a.seq_lens->size(0) == batch, ValueError, "seq_lens is ", to_string(*a.seq_lens),
-           ", but there are ", batch, " requests");
-  const int32_t* qo = qo_indptr.data_as<int32_t>();
-  for (int64_t b = 0; b < batch; ++b)
-    for (int64_t i = qo[b]; i < qo[b + 1]; ++i) {
-      const int64_t seen = op::index_at(*a.seq_lens, b) - (qo[b + 1] - 1 - i);
-      n[static_cast<size_t>(i)] = std::max<int64_t>(0, std::min(a.sparse_mla_top_k, seen));
-    }
-  return n;
-}
-/// Every query row as a request of its own, whose keys are the tokens of its list, on pages of one token.
-Table sparse_table(const T& a, const Tensor& requests) {
-  const int64_t rows = query_rows(a).size(0), k = a.sparse_mla_top_k,
-                tokens = pages_of(a).size(0) * pages_of(a).size(1);
-  const TensorView lists =
-      a.block_tables.rank() == 3 ? attention::merged_rows("block_tables", a.block_tables) : a.block_tables;
-  FI_CHECK(lists.rank() == 2 && lists.size(0) == rows && lists.size(1) >= k, ValueError, "block_tables is ",
-           to_string(a.block_tables), ", but must have ", k, " (sparse_mla_top_k) tokens for each of ", rows,
-           " query rows");
-  const std::vector<int64_t> lengths = list_lengths(a, rows, requests);
-  FI_CHECK(rows * k <= INT32_MAX, ValueError, "block_tables has ", rows * k, " entries, more than 32 bits hold");
-  Table t{equal_rows(rows, 1), Tensor::zeros({rows + 1}, DType::kI32), Tensor::empty({rows * k}, DType::kI32),
-          Tensor::empty({rows}, DType::kI32)};
-  int32_t used = 0, *to = t.kv_indices.data_as<int32_t>();
-  for (int64_t i = 0; i < rows; ++i) {
-    const TensorView list = lists.select(0, i);
-    const int32_t first = used;
-    for (int64_t j = 0; j < lengths[static_cast<size_t>(i)]; ++j) {
-      const int64_t x = op::index_at(list, j);
-      FI_CHECK(x < tokens, ValueError, "the list of query row ", i, " in block_tables has token ", x,
-               ", but kv_cache has ", tokens);
-      if (x >= 0) to[used++] = static_cast<int32_t>(x);
-    }
-    t.kv_len.data_as<int32_t>()[i] = used - first, t.kv_indptr.data_as<int32_t>()[i + 1] = used;
-  }
-  return t;
-}
 /// First rows of the requests.
 Tensor requests_of(const T& a) {
   if (is_fixed(a)) return equal_rows(a.query.size(0), rows_of_request(a));
@@ -104,8 +33,6 @@ Tensor requests_of(const T& a) {
 
 /// Rows of 656 bytes (packed_rows.h).
 bool is_packed(const T& a) { return a.kv_cache.dtype() == DType::kU8; }
-/// [B, pages].
-TensorView table_of(const T& a) { return a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0); }
 
 Plan plan_of_block(const T& a) {
   const bool sparse = a.sparse_mla_top_k > 0;
@@ -113,13 +40,13 @@ Plan plan_of_block(const T& a) {
   BatchMlaPlan m;
   m.num_heads = a.query.size(-2), m.head_dim_ckv = a.kv_lora_rank, m.head_dim_kpe = a.qk_rope_head_dim;
   m.page_size = sparse ? 1 : pages_of(a).size(1);
-  m.causal = !sparse, m.sm_scale = number_of("bmm1_scale", a.bmm1_scale);
+  m.causal = !sparse && !a.enable_dcp, m.sm_scale = number_of("bmm1_scale", a.bmm1_scale);
   m.q_data_type = a.query.dtype(), m.kv_data_type = is_packed(a) ? DType::kBF16 : a.kv_cache.dtype();
   m.output_dtype = out_dtype(a);
-  m.max_q_len = sparse ? std::nullopt : a.max_q_len;
+  m.max_q_len = sparse || a.enable_dcp ? std::nullopt : a.max_q_len;
   Table t;
-  if (sparse) {
-    t = sparse_table(a, requests);
+  if (sparse || a.enable_dcp) {
+    t = sparse ? sparse_table(a, requests) : share_table(a, requests);
     m.qo_indptr = t.qo_indptr.view(), m.kv_indptr = t.kv_indptr.view(), m.kv_indices = t.kv_indices.view(),
     m.kv_len_arr = t.kv_len.view();
   } else {
@@ -186,20 +113,40 @@ void check_shapes(const T& a) {
   FI_CHECK(a.sparse_mla_top_k > 0 || !a.sparse_mla_top_k_lens, ValueError,
            "sparse_mla_top_k_lens belongs to sparse_mla_top_k, which is 0");
 }
+/// With enable_dcp, and without it.
+void check_share(const T& a) {
+  if (!a.enable_dcp) {
+    const char* need = "DCP arguments require enable_dcp=True; got ";
+    FI_CHECK(a.cp_world == 1, ValueError, need, "cp_world=", a.cp_world);
+    FI_CHECK(a.cp_rank == 0, ValueError, need, "cp_rank=", a.cp_rank);
+    FI_CHECK(!a.causal_seqlens_kv_global, ValueError, need, "causal_seqlens_kv_global");
+    return;
+  }
+  FI_CHECK(a.cp_world >= 1 && a.cp_rank >= 0 && a.cp_rank < a.cp_world, ValueError,
+           "cp_rank must satisfy 0 <= cp_rank < cp_world, got cp_rank=", a.cp_rank, ", cp_world=", a.cp_world);
+  FI_CHECK(a.return_lse, ValueError,
+           "enable_dcp=True requires return_lse=True so that the ranks' results can be merged");
+  FI_CHECK(a.causal_seqlens_kv_global.has_value(), ValueError,
+           "causal_seqlens_kv_global is required when enable_dcp=True");
+  FI_CHECK(a.sparse_mla_top_k == 0, ValueError, "enable_dcp=True is for dense attention, but sparse_mla_top_k is ",
+           a.sparse_mla_top_k);
+  FI_CHECK(a.seq_lens.has_value(), ValueError, "seq_lens is missing: it has the KV lengths");
+}
 void validate(const T& a) {
-  const char* one_device = "the context of a request lies on one device";
   attention::check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
-  throw_if_given("enable_dcp=True", a.enable_dcp, one_device);
-  throw_if_given("cp_world", a.cp_world != 1, one_device);
-  throw_if_given("cp_rank", a.cp_rank != 0, one_device);
-  throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
+  check_share(a);
   check_shapes(a);
   const Plan p = plan_of_block(a);
   FI_CHECK(p.nnz_qo == query_rows(a).size(0), ValueError, "query has ", query_rows(a).size(0),
            " rows, but cum_seq_lens_q ends at ", p.nnz_qo);
   FI_CHECK(p.max_page < cache_of(a).size(0), ValueError, "block_tables has page ", p.max_page, ", but kv_cache has ",
            cache_of(a).size(0), " pages");
+  if (a.enable_dcp && a.max_q_len) {
+    const Tensor requests = requests_of(a);
+    attention::check_max("max_q_len", *a.max_q_len, "query tokens", requests.data_as<int32_t>(), requests.size(0) - 1,
+                         true);
+  }
   if (a.sparse_mla_top_k == 0)
     attention::check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
                          false);
@@ -345,7 +292,8 @@ constexpr op::Field fields[] = {
     op::attr<&T::enable_dcp>("enable_dcp"),
     op::attr<&T::cp_world>("cp_world"),
     op::attr<&T::cp_rank>("cp_rank"),
-    op::attr<&T::causal_seqlens_kv_global>("causal_seqlens_kv_global"),
+    op::in<&T::causal_seqlens_kv_global>("causal_seqlens_kv_global", nullptr, op::indices, op::any_layout,
+                                         op::doc("tokens of each request on all ranks that its last query row sees")),
     op::attr<&T::use_fp16_softmax>("use_fp16_softmax"),
     op::attr<&T::return_lse_base>("return_lse_base", op::choices("base2|basee")),
 };

@@ -45,11 +45,15 @@ struct TrtllmBatchDecodeMla {
   std::optional<int64_t> max_q_len{};                            // at least every request's rows
   std::optional<TensorView> multi_ctas_kv_counter_buffer{};      // of GPU kernels
   std::optional<TensorView> sparse_mla_top_k_lens{};             // [rows]
-  bool enable_dcp = false;                                       // others are unsupported: one device
+  // With enable_dcp, of cp_world ranks cp_rank has the tokens cp_rank, cp_rank + cp_world, ... of each context in its
+  // cache: row i of n sees the first ceil((G - (n - 1) + i - cp_rank) / cp_world) of them, G =
+  // causal_seqlens_kv_global: tokens of all ranks that the request's last row sees. Results are this rank's, for
+  // merge_states: return_lse must be true.
+  bool enable_dcp = false;
   int64_t cp_world = 1, cp_rank = 0;
-  op::Value causal_seqlens_kv_global{};
-  std::optional<bool> use_fp16_softmax{};        // true is unsupported
-  std::optional<std::string> return_lse_base{};  // base2 (also None) or basee
+  std::optional<TensorView> causal_seqlens_kv_global{};  // [B]
+  std::optional<bool> use_fp16_softmax{};                // true is unsupported
+  std::optional<std::string> return_lse_base{};          // base2 (also None) or basee
 };
 op::Results trtllm_batch_decode_with_kv_cache_mla(const TrtllmBatchDecodeMla& args);
 

@@ -8,7 +8,7 @@ namespace {
 constexpr op::Term kTerms[] = {
     {"ckv_scale_arr", "decode scale of each token's compressed KV"},
     {"cute_dsl_impl", "GPU kernels only"},
-    {"enable_dcp", "context parallelism; needs several GPUs"},
+    {"enable_dcp", "the cache has a share of each context (context parallelism)"},
     {"head_dim_ckv", "elements of a token's compressed KV"},
     {"head_dim_kpe", "elements of a token's position part"},
     {"is_var_seq", "without effect"},

@@ -52,6 +52,13 @@ constexpr op::Case kBatched[] = {
     {"four_over_six", "a=bf16:3x5x80 a_global_sf=f32:[600,30,200] nvfp4_4over6=1"},
     {"none", "a=bf16:0x5x32 a_global_sf=f32:[600]"},
 };
+constexpr op::Case kInto[] = {
+    {"heads", "input=f32:5x3x48 global_scale=300 data=u8:5x3x24 scale=e4m3:256x12 scale_start_index=125", "cpu", op::kAot},
+    {"bf16", "input=bf16:130x96 global_scale=700 data=u8:130x48 scale=e4m3:256x8", "cpu", op::kAot},
+    {"f16_heads_first", "input=f16:3x5x32^perm(1,0,2) global_scale=0.5 data=u8:3x5x16^perm(1,0,2) scale=e4m3:128x12 scale_start_index=7"},
+    {"nan", "input=f32:2x16:nan global_scale=448 data=u8:2x8 scale=e4m3:128x4 scale_start_index=126"},
+    {"none", "input=f32:0x32 global_scale=448 data=u8:0x16 scale=e4m3:128x4"},
+};
 constexpr op::Case kMxfp4[] = {
     {"bf16", "a=bf16:130x96", "cpu", op::kAot},
     {"f16_8x4", "a=f16:9x1056 sfLayout=1"},
@@ -186,6 +193,7 @@ std::span<const op::Case> nvfp4_cases() { return kNvfp4; }
 std::span<const op::Case> batched_cases() { return kBatched; }
 std::span<const op::Case> global_scale_cases() { return kGlobalScale; }
 std::span<const op::Case> mxfp4_cases() { return kMxfp4; }
+std::span<const op::Case> into_cases() { return kInto; }
 std::span<const op::Case> mxfp8_cases() { return kMxfp8; }
 std::span<const op::Case> mxfp8_dequantize_cases() { return kMxfp8Dequantize; }
 std::span<const op::Case> fp4_to_float_cases() { return kFp4ToFloat; }

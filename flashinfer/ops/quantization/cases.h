@@ -18,6 +18,7 @@ std::span<const op::Case> nvfp4_cases();
 std::span<const op::Case> global_scale_cases();
 std::span<const op::Case> batched_cases();
 std::span<const op::Case> mxfp4_cases();
+std::span<const op::Case> into_cases();
 std::span<const op::Case> mxfp8_cases();
 std::span<const op::Case> mxfp8_dequantize_cases();
 std::span<const op::Case> fp4_to_float_cases();

@@ -10,6 +10,7 @@
 #include "flashinfer/ops/quantization/fp4/dequantize.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
 #include "flashinfer/ops/quantization/fp4/grouped.h"
+#include "flashinfer/ops/quantization/fp4/into.h"
 #include "flashinfer/ops/quantization/fp4/nvfp4.h"
 #include "flashinfer/ops/quantization/fp8/group8.h"
 #include "flashinfer/ops/quantization/fp8/grouped_mxfp8.h"

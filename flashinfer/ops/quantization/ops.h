@@ -6,6 +6,7 @@
 namespace flashinfer::ops::quantization {
 extern const op::Op kv_quantize_op, kv_dequantize_op, kv_dequantize_paged_op, quantize_paged_op;
 extern const op::Op fp4_op, nvfp4_op, batched_op, mxfp4_op;                                     // fp4.cc
+extern const op::Op into_op;                                                                    // into.cc
 extern const op::Op global_scale_op;                                                            // global_scale.cc
 extern const op::Op mxfp8_op, mxfp8_dequantize_op;                                              // mxfp8.cc
 extern const op::Op fp4_to_float_op, mxfp4_dequantize_op, mxfp4_dequantize_host_op;             // dequantize.cc

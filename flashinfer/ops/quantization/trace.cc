@@ -23,6 +23,7 @@ constexpr op::TraceEntry kTraces[] = {
      .prefix = "nvfp4_kv_quantize",
      .tags = "status:verified quantization:fp4",
      .api = "flashinfer.quantization.fp4_quantization.nvfp4_kv_quantize"},
+    {.op = "nvfp4_quantize_into", .op_type = "quantization", .axes = "M(m)", .prefix = "nvfp4_quantize_into"},
     {.op = "nvfp4_kv_dequantize", .op_type = "quantization", .axes = "M(m) blocks", .prefix = "nvfp4_kv_dequantize"},
     {.op = "nvfp4_kv_dequantize_paged",
      .op_type = "dequantize_fp4",
