@@ -86,6 +86,28 @@ def test_strict_decode_runs():
     torch.testing.assert_close(output[1], w.run(q, cache, return_lse=True)[1], rtol=1e-5, atol=1e-5)
 
 
+def test_shares_of_a_context_are_defined():
+    """A rank's share has definitions of its own, whose strict references compute what the call computes."""
+    torch.manual_seed(0)
+    cache, latent = torch.randn(6, 2, 2, 16, 64).bfloat16(), torch.randn(6, 1, 16, 192).bfloat16()
+    share = dict(workspace_buffer=torch.zeros(0, dtype=torch.uint8), block_tables=torch.arange(6).int().view(2, 3), seq_lens=torch.tensor([40, 9]).int(), max_seq_len=48,
+                 bmm1_scale=0.125, bmm2_scale=1.0, cp_world=2, cp_rank=1, causal_seqlens_kv_global=torch.tensor([79, 17]).int(), return_lse=True)
+    dense, mla = flashinfer.decode.trtllm_batch_decode_with_kv_cache, flashinfer.mla.trtllm_batch_decode_with_kv_cache_mla
+    for function, name, more in (
+            (dense, "trtllm_batch_decode_dcp_spec_h4_kv2_d64_ps16", dict(query=torch.randn(2, 4, 64).bfloat16(), kv_cache=cache)),
+            (dense, "trtllm_batch_decode_dcp_spec_split_kv_h4_kv2_d64_ps16", dict(query=torch.randn(2, 4, 64).bfloat16(), kv_cache=(cache[:, 0], cache[:, 1]))),
+            (mla, "trtllm_batch_decode_mla_dcp_h4_d_qk192_ckv128_kpe64_nope64_ps16",
+             dict(query=torch.randn(2, 1, 4, 192).bfloat16(), kv_cache=latent, qk_nope_head_dim=64, kv_lora_rank=128, qk_rope_head_dim=64, enable_dcp=True))):
+        given = share | more
+        assert function.fi_trace(**given)["name"] == name
+        made = function.fi_trace(strict=True, **given)
+        pair = dict(zip(("k_cache", "v_cache"), given["kv_cache"])) if isinstance(given["kv_cache"], tuple) else {}
+        results = executed(made["reference"])["run"](**{key: (pair | given).get(key) for key in made["inputs"]})
+        for ours, wanted in zip(results, function(**given), strict=True):
+            assert torch.equal(ours, wanted)
+        assert "dcp" not in function.fi_trace(**{k: v for k, v in given.items() if k not in ("enable_dcp", "cp_world", "cp_rank", "causal_seqlens_kv_global")})["name"]
+
+
 def test_strict_definitions_are_valid():
     """Of every function, with the arguments of its first case."""
     wrong = {}

@@ -16,6 +16,7 @@ constexpr char kGqaPagedDecodeInputs[] =
     "v_cache<paged_kv_cache.1[num_pages page_size num_kv_heads head_dim] kv_indptr[len_indptr] "
     "kv_indices[num_kv_indices] sm_scale:float32 return_lse kv_len[batch_size]:int32?^";
 
+constexpr char kShareConstraints[] = "0 <= cp_rank; cp_rank < cp_world";
 constexpr op::TraceEntry kPagedDecodePlan = {
     .op = "BatchDecodeWithPagedKVCacheWrapper.plan",
     .op_type = "gqa_paged_plan",
@@ -118,6 +119,32 @@ constexpr op::TraceEntry kTraces[] = {
      .prefix = "batch_attention_run",
      .tags = "status:verified",
      .api = "flashinfer.attention._core.BatchAttention.run"},
+    {.op = "trtllm_batch_decode_with_kv_cache",
+     .op_type = "trtllm_paged_dcp_spec",
+     .axes = "num_tokens(n) num_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps num_pages kv_cache_dim= "
+             "batch_size max_pages_per_seq",
+     .inputs = "query kv_cache[num_pages kv_cache_dim num_kv_heads page_size head_dim] block_tables[batch_size "
+               "max_pages_per_seq]:int32 seq_lens[batch_size]:int32 request_order[batch_size]:int32? max_seq_len "
+               "bmm1_scale~:float32 bmm2_scale~:float32 causal_seqlens_kv_global[batch_size]:int32 cp_world cp_rank "
+               "q_len_per_req",
+     .outputs = "output[num_tokens num_heads head_dim]@query lse[num_tokens num_heads]:float32",
+     .prefix = "trtllm_batch_decode_dcp_spec",
+     .tags = "status:verified stage:decode backend:dcp-spec",
+     .constraints = kShareConstraints,
+     .when = "causal_seqlens_kv_global=given kv_cache=rank5"},
+    {.op = "trtllm_batch_decode_with_kv_cache",
+     .op_type = "trtllm_paged_dcp_spec",
+     .axes = "num_tokens(n) num_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps num_pages batch_size "
+             "max_pages_per_seq",
+     .inputs = "query k_cache<kv_cache.0[num_pages num_kv_heads page_size head_dim] v_cache<kv_cache.1[num_pages "
+               "num_kv_heads page_size head_dim] block_tables[batch_size max_pages_per_seq]:int32 "
+               "seq_lens[batch_size]:int32 max_seq_len bmm1_scale~:float32 bmm2_scale~:float32 "
+               "causal_seqlens_kv_global[batch_size]:int32 cp_world cp_rank q_len_per_req",
+     .outputs = "output[num_tokens num_heads head_dim]@query lse[num_tokens num_heads]:float32",
+     .prefix = "trtllm_batch_decode_dcp_spec_split_kv",
+     .tags = "status:verified stage:decode backend:dcp-spec",
+     .constraints = kShareConstraints,
+     .when = "causal_seqlens_kv_global=given"},
     {.op = "trtllm_batch_decode_with_kv_cache",
      .op_type = "trtllm_paged",
      .axes = "num_tokens(n) num_heads(h)=h num_kv_heads=kv head_dim(d)=d page_size=ps num_pages kv_cache_dim= "

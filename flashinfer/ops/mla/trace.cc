@@ -51,6 +51,21 @@ constexpr op::TraceEntry kTraces[] = {
      .api = "flashinfer.mla_kv_pack.concat_mla_kv_quant_fp8"},
     {.op = "trtllm_batch_decode_with_kv_cache_mla",
      .op_type = "mla_paged",
+     .axes = "batch_size q_len_per_request num_heads=h head_dim_qk=d_qk kv_lora_rank=ckv qk_rope_head_dim=kpe "
+             "qk_nope_head_dim=nope num_pages kv_pad_dim= page_size=ps max_pages_per_seq workspace_size",
+     .inputs = "query[batch_size q_len_per_request num_heads head_dim_qk] kv_cache[num_pages kv_pad_dim page_size "
+               "head_dim_qk] workspace_buffer[workspace_size]:uint8 qk_nope_head_dim kv_lora_rank qk_rope_head_dim "
+               "block_tables[batch_size max_pages_per_seq]:int32 seq_lens[batch_size]:int32 max_seq_len "
+               "bmm1_scale~:float32 bmm2_scale~:float32 cum_seq_lens_q:int32? max_q_len return_lse enable_dcp cp_world "
+               "cp_rank causal_seqlens_kv_global[batch_size]:int32 return_lse_base",
+     .outputs = "output[batch_size q_len_per_request num_heads kv_lora_rank]@query lse:float32",
+     .prefix = "trtllm_batch_decode_mla_dcp",
+     .tags = "status:verified stage:decode mla",
+     .constraints = "0 <= cp_rank; cp_rank < cp_world",
+     .when = "enable_dcp=1",
+     .api = "flashinfer.mla._core.trtllm_batch_decode_with_kv_cache_mla"},
+    {.op = "trtllm_batch_decode_with_kv_cache_mla",
+     .op_type = "mla_paged",
      .axes = "batch_size num_tokens batch_size_plus_1(b+1) num_heads=h head_dim_qk=d_qk kv_lora_rank=ckv "
              "qk_rope_head_dim=kpe qk_nope_head_dim=nope num_pages kv_pad_dim= page_size=ps max_pages_per_seq "
              "workspace_size",
