@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/narrow.h"
+#include "flashinfer/kernels/cpu/silu16.h"
 #include "vec_entry.h"
 
 namespace flashinfer::test {
@@ -22,6 +22,8 @@ cpu::Vec apply(Unary f, Vec x) {
     case Unary::kRound: return round(x);
     case Unary::kAbs: return abs(x);
     case Unary::kNeg: return -x;
+    case Unary::kSiluBf16: return cpu::silu_to<bf16_t>(x);
+    case Unary::kSiluF16: return cpu::silu_to<f16_t>(x);
     case Unary::kExp2Falling: return cpu::exp2_falling(x);
   }
   return cpu::zero();

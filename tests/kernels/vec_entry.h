@@ -22,6 +22,8 @@ enum class Unary {
   kRound,
   kAbs,
   kNeg,
+  kSiluBf16,
+  kSiluF16,
   kExp2Falling
 };
 

@@ -64,6 +64,9 @@ const Curve kCurves[] = {
     {Unary::kExp, "exp near 0", [](double x) { return std::exp(x); }, -1, 1, 1.3, 1.6},
     {Unary::kSigmoid, "sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 2.5, 3},
     {Unary::kSilu, "silu", [](double x) { return x / (1 + std::exp(-x)); }, -80, 30, 2.5, 3.5},
+    // Less than a tenth of the rounding that follows.
+    {Unary::kSiluBf16, "silu to bf16", [](double x) { return x / (1 + std::exp(-x)); }, -80, 30, 2400, 2400},
+    {Unary::kSiluF16, "silu to f16", [](double x) { return x / (1 + std::exp(-x)); }, -18, 30, 16, 16},
     {Unary::kTanh, "tanh", [](double x) { return std::tanh(x); }, -12, 12, 2, 2.5},
     {Unary::kTanh, "tanh near 0", [](double x) { return std::tanh(x); }, -0.7f, 0.7f, 2, 2.5},
     {Unary::kErf, "erf", [](double x) { return std::erf(x); }, -11, 11, 2, 2.5},
@@ -112,7 +115,7 @@ TEST_P(VecTest, ExponentialsAtTheEnds) {
     EXPECT_EQ(y[3], 1.0f);
     EXPECT_EQ(y[4], -1.0f);
   }
-  for (Unary f : {Unary::kSilu, Unary::kGeluErf, Unary::kGeluTanh}) {
+  for (Unary f : {Unary::kSilu, Unary::kSiluBf16, Unary::kGeluErf, Unary::kGeluTanh}) {
     const std::vector<float> y = map(f, {kInf, kNaN, 0.0f, 100.0f, -200.0f});
     EXPECT_EQ(y[0], kInf);
     EXPECT_TRUE(std::isnan(y[1]));

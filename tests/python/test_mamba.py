@@ -122,6 +122,19 @@ def test_random_rounding_is_unbiased_and_repeats():
     assert abs(((total / 65 - exact) / ulp).mean()) < 0.01  # rounding to nearest of a value is off by up to 0.5
 
 
+@pytest.mark.parametrize("dtype, channels", [(torch.bfloat16, 8192), (torch.float16, 8192), (torch.float32, 8192), (torch.bfloat16, 8200)])
+def test_long_convolution_past_the_caches(dtype, channels):
+    """Results of 16 MB and more are stored around the caches where all tokens begin lines (not of 8200 channels): the bytes of short calls."""
+    torch.manual_seed(4)
+    x = torch.randn(1100, channels).to(dtype).t()
+    weight, bias = torch.randn(channels, 4).to(dtype), torch.randn(channels).to(dtype)
+    whole = mamba.causal_conv1d_fn(x[None], weight, bias, activation="silu")[0]
+    for part in (slice(0, 1000), slice(1000, 2024)):
+        short = mamba.causal_conv1d_fn(x[None, part], weight[part], bias[part], activation="silu")[0]
+        assert torch.equal(short, whole[part])
+    close(whole[:40, :200], convolution(x[:40, :200].double(), weight[:40], bias[:40], torch.zeros(40, 3)), 1e-2, 1e-2)
+
+
 @pytest.mark.parametrize("error, message, change", [
     (ValueError, r"state_batch_indices\[1\] is 6, but must be in \[0, 6\)", dict(state_batch_indices=torch.tensor([0, 6]))),
     (ValueError, r"state_batch_indices\[0\] is -2", dict(state_batch_indices=torch.tensor([-2, 1]))),

@@ -80,6 +80,31 @@ FI_VEC_INLINE void write_pair(T* p, Vec a, Vec b) {
   store(p, a);
   store(p + Vec::kLanes, b);
 }
+/// The same around the caches with AVX-512, for results that they would not hold; p is the begin of a line of 64 bytes.
+/// 2048 tokens of a convolution of 8192 channels take 0.9 of the time (Zen 5): memory is not read before it is written.
+template <class T>
+FI_VEC_INLINE void write_pair_past_caches(T* p, Vec a, Vec b) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+  if constexpr (__is_same(T, bf16_t)) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.r, a.r)));
+    return;
+  }
+#endif
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    _mm512_stream_ps(p, a.r);
+    _mm512_stream_ps(p + Vec::kLanes, b.r);
+    return;
+  }
+#endif
+  write_pair(p, a, b);
+}
+/// Behind the last of them, before others read the results.
+inline void end_past_caches() {
+#if defined(__AVX512F__)
+  _mm_sfence();
+#endif
+}
 template <class T>
 FI_VEC_INLINE void write_tail(T* p, Vec v, int64_t n) {
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/copy.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
 #include "flashinfer/ops/linear_attention/conv/cuda.h"
@@ -57,6 +58,7 @@ ConvParams params_of(la::ConvForm& f) {
 void launch(jit::CpuFn fn, jit::CpuFn states, la::ConvForm f, bool is_update) {
   ConvParams p = params_of(f);
   if (!p.channels || !p.units) return;
+  p.past_caches = f.out.nbytes() >= ops::kStreamBytes;
   // With one unit for each sequence, a task of some channels computes all sequences and stores their states.
   p.store_states = is_update && p.units == p.sequences;
   if (p.store_states) {

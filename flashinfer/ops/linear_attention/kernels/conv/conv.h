@@ -2,24 +2,12 @@
 // The causal convolution of each channel with a filter of 2 to 4 taps, on the CPU.
 #pragma once
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/kernels/cpu/silu16.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/interleave.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/params.h"
 
 namespace flashinfer::cpu {
-
-/// x / (1 + e^-x) to 2^-20 of its value, for results of 16 bits: no division, half the instructions of silu().
-FI_VEC_INLINE Vec silu_16bit(Vec x) {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
-  // Below -69 the result is x * 2^-100: less than every 16-bit number but 0; 2^100 keeps the reciprocal normal.
-  const Vec d = splat(1.0f) + exp2_falling(min(splat(100.0f), x * splat(-1.44269504f)));
-  const Vec r{_mm512_rcp14_ps(d.r)};
-  return x * fma(r, fnma(d, r, splat(1.0f)), r);
-#else
-  return silu(x);
-#endif
-}
 
 template <ConvConfig C>
 class Conv {
@@ -174,7 +162,7 @@ class Conv {
     for (int64_t t = from; t < to; ++t)
       for (int64_t c = 0; c < n; ++c) *out(c, t) = T(0.0f);
   }
-  FI_VEC_INLINE Vec finish(Vec v) const { return !C.silu ? v : sizeof(T) == 2 ? silu_16bit(v) : silu(v); }
+  FI_VEC_INLINE Vec finish(Vec v) const { return C.silu ? silu_to<T>(v) : v; }
 
   FI_VEC_INLINE static void put(T* to, int64_t step, Vec v, int64_t count) {
     if (step == 1) return write_tail(to, v, count);
@@ -192,16 +180,19 @@ class Conv {
       const int64_t at = t + i - kBefore;
       rows[i] = at < 0 ? before + (at + kBefore) * line : x(0, at);
     }
-    for (int i = 0; i < Count; ++i) to[i] = out(0, t + i);
+    bool lines = p.past_caches;
+    for (int i = 0; i < Count; ++i)
+      to[i] = out(0, t + i), lines = lines && reinterpret_cast<uintptr_t>(to[i]) % 64 == 0;
     int64_t c = 0;
-    for (; c + 2 * kLanes <= n && p.out_channel == 1; c += 2 * kLanes) channel_pairs<Count>(rows, to, c);
+    for (; c + 2 * kLanes <= n && p.out_channel == 1; c += 2 * kLanes) channel_pairs<Count>(rows, to, c, lines);
     for (; c + kLanes <= n; c += kLanes)
       channels<Count>(rows, to, c, kLanes, [](const T* q, int64_t) { return load(q); });
     if (c < n) channels<Count>(rows, to, c, n - c, [](const T* q, int64_t left) { return load_n(q, left); });
   }
-  /// Channels [c, c + 2 kLanes), whose results are stored by one instruction where there is one (write_pair).
+  /// Channels [c, c + 2 kLanes), whose results are stored by one instruction where there is one. lines: past the
+  /// caches.
   template <int Count>
-  FI_VEC_INLINE void channel_pairs(const T* const* rows, T* const* to, int64_t c) const {
+  FI_VEC_INLINE void channel_pairs(const T* const* rows, T* const* to, int64_t c, bool lines) const {
     Vec sum[2][Count];
     // Of the tokens after the next ones: rows of 16 KB are in as many pages as there are tokens. 2048 tokens of 8192
     // channels in bf16 took 26 cycles for 32 elements instead of 35 (Zen 5), as many as from the caches.
@@ -226,7 +217,13 @@ class Conv {
     }
     c -= 2 * kLanes;
 #pragma GCC unroll 8
-    for (int i = 0; i < Count; ++i) write_pair(to[i] + c, finish(sum[0][i]), finish(sum[1][i]));
+    for (int i = 0; i < Count; ++i) {
+      const Vec a = finish(sum[0][i]), b = finish(sum[1][i]);
+      if (lines)
+        write_pair_past_caches(to[i] + c, a, b);
+      else
+        write_pair(to[i] + c, a, b);
+    }
   }
   template <int Count, class Load>
   FI_VEC_INLINE void channels(const T* const* rows, T* const* to, int64_t c, int64_t left, Load get) const {
@@ -292,6 +289,7 @@ void causal_conv1d(const ConvParams& p, int64_t task) {
     conv.run(r, from, to);
     if (p.store_states) conv.store_state(r);
   }
+  if (p.past_caches) end_past_caches();
 }
 
 /// The states of all sequences, in their order; a task is some channels.

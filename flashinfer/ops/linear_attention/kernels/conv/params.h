@@ -53,6 +53,7 @@ struct ConvParams {
   States mode;
   // A unit is up to unit_tokens tokens of a sequence. A task is some units with some channels.
   int64_t units, unit_tokens, units_per_task, channels_per_task;
+  bool past_caches;   // the result is not wanted in the caches: whole lines of it are stored around them
   bool store_states;  // the tasks store the states: each has all tokens of its sequences
   float* scratch;
 };
