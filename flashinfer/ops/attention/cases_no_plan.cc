@@ -84,7 +84,7 @@ constexpr op::Case kRagged[] = {
                    "return_lse=True"},
     {"sage_int8", FI_ROWS "query=i8:54x4x64:randint(-127,128) key=i8:72x2x64:randint(-127,128)^pad8 value=e4m3:72x2x64 bmm1_scale=0.125 bmm2_scale=1.0 "
                   "window_left=-1 is_causal=True return_lse=True sage_attn_sfs=(f32:4x54:uniform(0.001,0.02),f32:2x18:uniform(0.001,0.02),None,f32:2x64) "
-                  "num_elts_per_sage_attn_blk=(1,4,0,1)"},
+                  "num_elts_per_sage_attn_blk=(1,4,0,1)", "cpu", op::kAot},
     {"sage_fp8_by_request", FI_ROWS "query=e4m3:54x4x64 key=e4m3:72x2x64 value=e4m3:72x2x64 bmm1_scale=0.125 bmm2_scale=1.0 window_left=-1 is_causal=False "
                             "return_lse=False sage_attn_sfs=(f32:4x17:uniform(0.1,0.5),f32:2x8:uniform(0.1,0.5),None,None) "
                             "num_elts_per_sage_attn_blk=(4,16,0,0)"},
