@@ -102,6 +102,9 @@ const Row kRows[] = {
     // Two chunks of 256 keys: their partial results are written and read once more, 32 rows of 128 floats each.
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32},
+    // And the queries of the second chunk, and what each of 16 x 4 warps reads of its tile and request (8 sectors).
+    {"decode_e4m3", "single_decode_with_kv_cache", "q=bf16:32x128 k=e4m3:512x8x128 v=e4m3:512x8x128",
+     2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
 };
 
 class CountsTest : public testing::TestWithParam<Row> {};

@@ -15,13 +15,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", ROOT / "build" / "release"))
 OPS = ["single_decode_with_kv_cache", "single_prefill_with_kv_cache", "rmsnorm", "append_paged_kv_cache", "merge_state"]
 DIVISION = "I2F.U32.RP"  # begins each integer division
-# Kernel, part of its config, and of the main loop: instructions, integer divisions, loads from shared memory for each HMMA (a product of 16 rows
-# takes two of B from one LDSM, and A from another). Masks and a last, incomplete tile of keys are in the loop too, and are branches that most tiles
-# do not take; so are inner loops, once.
-LOOPS = [("attention.attention", "warps_k=4,dqk=128", 1350, 0, 0.75),
-         ("attention.attention", "warps_k=1,dqk=128", 3700, 0, 0.6),
-         ("attention.attention", "warps_k=4,dqk=64", 1150, 0, 0.75),
-         ("attention.attention", "warps_k=1,dqk=64", 3300, 0, 0.6)]
+# Kernel, pattern of its config, and of the main loop: instructions, integer divisions, loads from shared memory and conversions to 16 bits for each
+# HMMA (a product of 16 rows takes two of B from one LDSM, and A from another; of an 8-bit cache B is two conversions). Masks and a last, incomplete
+# tile of keys are in the loop too, and are branches that most tiles do not take; so are inner loops, once.
+LOOPS = [("attention.attention", r"kv=b?float16,.*warps_k=4,dqk=128", 1350, 0, 0.75, 0.35),
+         ("attention.attention", r"kv=b?float16,.*warps_k=1,dqk=128", 3700, 0, 0.6, 0.35),
+         ("attention.attention", r"kv=b?float16,.*warps_k=4,dqk=64", 1150, 0, 0.75, 0.35),
+         ("attention.attention", r"kv=b?float16,.*warps_k=1,dqk=64", 3300, 0, 0.6, 0.35),
+         ("attention.attention", r"kv=float8_e4m3fn,.*warps_k=4,dqk=128", 2300, 0, 0.4, 2.3)]
 
 
 def find_nvdisasm():
@@ -45,9 +46,9 @@ class Code:
         return collections.Counter(x.split()[0].split(".")[0] for x in self.instructions[begin:end])
 
     def main_loop(self):
-        """The longest loop with products: (first, last)."""
-        with_products = [(last - first, first, last) for first, last in self.loops if self.count(first, last + 1)["HMMA"]]
-        return max(with_products)[1:]
+        """The shortest of the loops with most products: (first, last)."""
+        with_products = [(self.count(first, last + 1)["HMMA"], first - last, first, last) for first, last in self.loops]
+        return max(with_products)[2:]
 
 
 @unittest.skipIf(find_nvdisasm() is None, "nvdisasm is not installed: tools/setup.sh test")
@@ -76,15 +77,16 @@ class Sass(unittest.TestCase):
                 self.assertEqual({k: found[k] for k in ("LDL", "STL", "LD", "ST", "ATOM") if found[k]}, {})
 
     def test_the_main_loop_of_attention(self):
-        for name, part, length, divisions, loads in LOOPS:
-            codes = [c for n, config, c in self.kernels if n == name and part in config]
-            self.assertTrue(codes, f"no kernel {name} with {part}")
+        for name, pattern, length, divisions, loads, conversions in LOOPS:
+            codes = [c for n, config, c in self.kernels if n == name and re.search(pattern, config)]
+            self.assertTrue(codes, f"no kernel {name} with {pattern}")
             for code in codes:
-                with self.subTest(part):
+                with self.subTest(pattern):
                     first, last = code.main_loop()
                     found = code.count(first, last + 1)
                     self.assertGreater(found["HMMA"], 0)
                     self.assertLessEqual(found["LDSM"] / found["HMMA"], loads)
+                    self.assertLessEqual(found["F2FP"] / found["HMMA"], conversions)
                     self.assertLessEqual(sum(x.startswith(DIVISION) for x in code.instructions[first:last + 1]), divisions)
                     self.assertLessEqual(last + 1 - first, length)
 

@@ -82,6 +82,7 @@ class Attention {
         case DType::kF32: return fill(memory_.make<float>(n));
         case DType::kF16: return fill(memory_.make<f16_t>(n));
         case DType::kBF16: return fill(memory_.make<bf16_t>(n));
+        case DType::kF8E5M2: return fill(memory_.make<e5m2_t>(n));
         default: return fill(memory_.make<e4m3_t>(n));
       }
     };
@@ -130,11 +131,14 @@ class Attention {
     const AttentionConfig c{s_.dtype, s_.cache.value_or(s_.dtype), s_.out, false};
     const bool cores = !cuda::attention_refusal(c, p_, true).empty();
     EXPECT_EQ(cores ? cuda::attention_cores_refusal(c, p_) : "", "");
-    EXPECT_TRUE(cores || cuda::attention_aligned(p_));
+    EXPECT_TRUE(cores || cuda::attention_copy_bytes(c, p_) == 16);
     const int group = s_.heads / s_.kv_heads;
     const std::string type = s_.dtype == DType::kF32    ? "f32"
                              : s_.dtype == DType::kBF16 ? "bf16"
                                                         : "f16",
+                      cache = c.kv == c.q              ? ""
+                              : c.kv == DType::kF8E5M2 ? "_e5m2"
+                                                       : "_e4m3",
                       dim = std::to_string(s_.dqk);
     for (const bool few : {true, false}) {
       int64_t most = 0;
@@ -147,7 +151,7 @@ class Attention {
       w.tiles.resize(w.tiles.size() + spare);
       Memory more;
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
-      cuda::attention_tile_steps(pp);
+      cuda::attention_tile_steps(pp, cfg);
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
       pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();
@@ -163,10 +167,11 @@ class Attention {
         counts_ = r.counts;
       };
       if (cores) {
-        launch("cores_" + std::string(c.kv == DType::kF32 ? "f32_" : "e4m3_") + dim,
+        launch("cores" + (c.kv == DType::kF32 ? "_f32" : cache) + "_" + dim,
                cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
       } else {
-        launch(type + "_" + dim + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
+        launch(type + cache + "_" + dim + (few ? "_few" : "_many"),
+               cuda::attention_launch(cfg, p_, w.tiles.size(), false));
       }
       if (!w.cuts.empty())
         launch("merge_" + type,
@@ -282,7 +287,7 @@ TEST(EmuAttention, Prefill) {
 }
 
 TEST(EmuAttention, WithoutTensorCores) {
-  const DType f32 = DType::kF32, f16 = DType::kF16;
+  const DType f32 = DType::kF32;
   check("f32, ragged", {.dtype = f32, .out = f32, .requests = {{1, 1}, {1, 63}, {5, 77}, {1, 0}}, .causal = true});
   check("f32, cut keys, pages, sinks",
         {.dtype = f32, .out = f32, .heads = 6, .kv_heads = 1, .page = 16, .requests = {{1, 1100}}, .sinks = true});
@@ -294,22 +299,43 @@ TEST(EmuAttention, WithoutTensorCores) {
                                     .causal = true,
                                     .window = 11,
                                     .cap = 5.0f});
-  check("e4m3 cache", {.dtype = f16,
-                       .out = f16,
+  check("e4m3 cache", {.dtype = f32,
+                       .out = f32,
                        .cache = DType::kF8E4M3,
                        .dqk = 128,
                        .dvo = 128,
                        .page = 7,
                        .requests = {{1, 130}, {2, 60}},
                        .causal = true});
-  check("e4m3 cache, mask and alibi", {.dtype = f16,
-                                       .out = f16,
+  check("e4m3 cache, mask and alibi", {.dtype = f32,
+                                       .out = f32,
                                        .cache = DType::kF8E4M3,
                                        .dqk = 128,
                                        .dvo = 128,
                                        .requests = {{4, 70}},
                                        .mask = true,
                                        .alibi = true});
+}
+
+TEST(EmuAttention, NarrowCaches) {
+  Call e4m3{.dtype = DType::kF16, .out = DType::kF16, .cache = DType::kF8E4M3, .dqk = 128, .dvo = 128},
+      e5m2{.cache = DType::kF8E5M2};
+  const auto with = [](Call s, std::vector<cuda::AttentionShape> requests) {
+    s.requests = std::move(requests);
+    return s;
+  };
+  check("e4m3, ragged keys", with(e4m3, {{1, 1}, {1, 127}, {1, 128}, {1, 129}, {1, 300}}));
+  check("e5m2, bf16 queries", with(e5m2, {{1, 1}, {1, 127}, {2, 128}, {1, 300}}));
+  e4m3.page = 7, e4m3.heads = 8, e4m3.kv_heads = 2;
+  check("e4m3, pages of 7, cut keys", with(e4m3, {{1, 600}, {1, 17}, {1, 0}}));
+  e4m3.causal = e5m2.causal = true;
+  check("e4m3, prefill", with(e4m3, {{40, 40}, {33, 100}, {0, 5}, {1, 1}}));
+  check("e5m2, prefill", with(e5m2, {{70, 90}, {40, 20}}));
+  e4m3.cap = 5.0f, e4m3.alibi = true, e5m2.mask = e5m2.sinks = true;
+  check("e4m3, cap and alibi", with(e4m3, {{50, 70}, {2, 200}}));
+  check("e5m2, mask and sinks", with(e5m2, {{35, 71}, {3, 140}}));
+  e4m3.window = 37;
+  check("e4m3, window", with(e4m3, {{90, 150}, {1, 350}}));
 }
 
 TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
@@ -324,8 +350,9 @@ TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
 }
 
 TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
-  for (const bool few : {false, true}) {
+  for (const auto& [few, narrow] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
     Call s{.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .heads = 4, .kv_heads = 1};
+    if (narrow) s.cache = DType::kF8E4M3;
     s.requests = few ? std::vector<cuda::AttentionShape>{{1, 256}} : std::vector<cuda::AttentionShape>{{32, 256}};
     Attention a(s);
     EXPECT_EQ(a.run(0, true), "");
@@ -336,8 +363,8 @@ TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
         EXPECT_EQ(l.units, l.least) << l.where;
       }
     }
-    // K and V once, Q once: 256 keys of 2 x 256 bytes, and the queries.
-    const uint64_t least = 256 * 512 + s.requests[0].tokens * 4ull * 256;
+    // K and V once, Q once: 256 keys of 2 x 256 bytes (8-bit: 128), and the queries.
+    const uint64_t least = 256 * (narrow ? 256 : 512) + s.requests[0].tokens * 4ull * 256;
     EXPECT_GE(c.global_load_sectors * 32, least);
     EXPECT_LE(c.global_load_sectors * 32, least * 104 / 100 + 4096) << c.text();
     EXPECT_GT(c.mma, 0u);

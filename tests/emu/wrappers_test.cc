@@ -46,6 +46,25 @@ TEST(Wrappers, Fp8ProductsHaveTheLayoutOfThePicture) {
   }
 }
 
+TEST(Wrappers, EightBitFloatsBecomeF16Exactly) {
+  Wrapper w;
+  EXPECT_EQ(w.run("eight_bits", launch(1, 32, 0), 1).error, "");
+  const auto* halves = reinterpret_cast<const f16_t*>(w.first(w.out));
+  for (int kind = 0; kind < 4; ++kind)
+    for (int i = 0; i < 256; ++i) {
+      const int code = kind % 2 == 0 ? i : i / 4 * 4 + (i % 2 * 2 + i / 2 % 2);  // across: 0 2 1 3
+      e4m3_t x;
+      e5m2_t y;
+      x.bits = y.bits = static_cast<uint8_t>(code);
+      const float want = kind < 2 ? static_cast<float>(x) : static_cast<float>(y),
+                  got = static_cast<float>(halves[256 * kind + i]);
+      if (std::isnan(want))
+        EXPECT_TRUE(std::isnan(got)) << "kind " << kind << ", code " << code << ": " << got;
+      else
+        EXPECT_EQ(got, want) << "kind " << kind << ", code " << code;
+    }
+}
+
 TEST(Wrappers, StmatrixWritesTheTileAndNeedsABarrier) {
   for (const uint64_t seed : kSeeds) {
     for (const char* name : {"store_plain", "store_swizzled"}) {
@@ -117,8 +136,8 @@ TEST(Wrappers, CompileForEveryGenerationThatHasThem) {
   env::reload();
   ASSERT_EQ(jit::nvrtc().why_not, "") << "the test packages are not installed";
   std::string source = "#include \"tests/emu/kernels/wrappers.cuh\"\nusing namespace flashinfer;\n";
-  for (const char* body :
-       {"store_tile<true, false>", "store_tile<true, true>", "copies", "hand_over<true>", "cluster_sum", "special"})
+  for (const char* body : {"store_tile<true, false>", "store_tile<true, true>", "copies", "hand_over<true>",
+                           "cluster_sum", "special", "eight_bits"})
     source += std::string("__device__ __noinline__ void call_") + std::to_string(source.size()) +
               "(const PlantedParams& p) { cu::" + body + "(p); }\n";
   std::string entry = "extern \"C\" __global__ void flashinfer_kernel(const __grid_constant__ PlantedParams p) {\n";

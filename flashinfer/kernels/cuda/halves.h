@@ -20,20 +20,75 @@ FI_GLOBAL_FN uint32_t pair_of(float low, float high) {
 #endif
 }
 
+/// The bytes of a (0 to 3) and b (4 to 7) that the hex digits of `which` name, the lowest first.
+FI_GLOBAL_FN uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
+#if defined(__CUDACC__)
+  return __byte_perm(a, b, which);
+#else
+  const uint64_t all = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t y = 0;
+  for (uint32_t i = 0; i < 4; ++i) y |= static_cast<uint32_t>(all >> (which >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return y;
+#endif
+}
+/// Products of two pairs of f16, rounded.
+FI_GLOBAL_FN uint32_t multiply_halves(uint32_t a, uint32_t b) {
+#if defined(__CUDACC__)
+  uint32_t y;
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  return y;
+#else
+  const auto f32 = [](uint32_t bits) {
+    f16_t x;
+    x.bits = static_cast<uint16_t>(bits);
+    return to_f32(x);
+  };
+  return pair_of<f16_t>(f32(a) * f32(b), f32(a >> 16) * f32(b >> 16));
+#endif
+}
+/// e4m3 in the upper bytes of both halves, the lower ones 0, as f16: exponent and mantissa are those of an f16 that is
+/// 2^8 smaller; the product is exact, subnormals too. NaN stays one.
+FI_GLOBAL_FN uint32_t upper_e4m3_halves(uint32_t codes) {
+  const uint32_t small = (codes >> 1 & 0x3f803f80u) | (codes & 0x80008000u),
+                 nan = ((codes & 0x7f007f00u) + 0x01000100u) & 0x80008000u;
+  return multiply_halves(small, 0x5c005c00u) | (nan - (nan >> 6));
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define FI_CVT_E4M3_HALVES 1
+#endif
 /// The two e4m3 in the lower half of `codes` as f16.
 FI_GLOBAL_FN uint32_t e4m3_halves(uint32_t codes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#if defined(FI_CVT_E4M3_HALVES)
   uint32_t y;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(static_cast<uint16_t>(codes)));
   return y;
 #else
-  e4m3_t low, high;
-  low.bits = static_cast<uint8_t>(codes), high.bits = static_cast<uint8_t>(codes >> 8);
-  return pair_of<f16_t>(to_f32(low), to_f32(high));
+  return upper_e4m3_halves(pick_bytes(codes, 0, 0x1404));
 #endif
 }
 /// The two e5m2 in the lower half of `codes`, which are upper halves of f16.
-FI_GLOBAL_FN uint32_t e5m2_halves(uint32_t codes) { return (codes & 0xffu) << 8 | (codes & 0xff00u) << 16; }
+FI_GLOBAL_FN uint32_t e5m2_halves(uint32_t codes) { return pick_bytes(codes, 0, 0x1404); }
+
+/// Two pairs of f16.
+struct TwoPairs {
+  uint32_t r[2];
+};
+/// Four e4m3_t or e5m2_t of a register: pairs (0, 1) and (2, 3); across: (0, 2) and (1, 3).
+template <class Q, bool kAcross>
+FI_GLOBAL_FN TwoPairs four_halves(uint32_t codes) {
+#if defined(FI_CVT_E4M3_HALVES)
+  if constexpr (kSame<Q, e4m3_t>) {
+    if (kAcross) codes = pick_bytes(codes, 0, 0x3120);
+    return {{e4m3_halves(codes), e4m3_halves(codes >> 16)}};
+  }
+#endif
+  const uint32_t x = pick_bytes(codes, 0, kAcross ? 0x2404 : 0x1404),
+                 y = pick_bytes(codes, 0, kAcross ? 0x3414 : 0x3424);
+  if constexpr (kSame<Q, e4m3_t>)
+    return {{upper_e4m3_halves(x), upper_e4m3_halves(y)}};
+  else
+    return {{x, y}};
+}
 
 /// Both halves of a pair as f32.
 template <class T>

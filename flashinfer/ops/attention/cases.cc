@@ -16,6 +16,7 @@ constexpr op::Case kSingleDecode[] = {
     {"rope", "q=bf16:4x64 k=bf16:150x2x64 v=bf16:150x2x64 pos_encoding_mode='ROPE_LLAMA' rope_scale=2.0 rope_theta=500000.0", "cpu", op::kAot},
     {"alibi_12_heads", "q=f32:12x64 k=f32:150x12x64 v=f32:150x12x64 pos_encoding_mode='ALIBI' return_lse=True"},
     {"fp8_cache", "q=bf16:4x64 k=e4m3:50x2x64 v=e4m3:50x2x64 k_scale=0.5 v_scale=2.0"},
+    {"fp8_cache_d128", "q=bf16:8x128 k=e4m3:300x2x128 v=e4m3:300x2x128 k_scale=0.5 v_scale=2.0 return_lse=True", "cpu", op::kAot},
     {"fp8_query", "q=e4m3:8x64 k=e4m3:150x2x64 v=e4m3:150x2x64 q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"dims_192_128", "q=bf16:4x192 k=bf16:99x2x192 v=bf16:99x2x128"},
     {"odd_dims", "q=bf16:4x33 k=bf16:99x2x33 v=bf16:99x2x17"},
@@ -46,6 +47,7 @@ constexpr op::Case kSinglePrefill[] = {
     {"o_dtype", "q=bf16:30x4x64 k=bf16:70x2x64 v=bf16:70x2x64 o_dtype=float32 causal=True", "cpu", 0, 1e-2, 1e-2},
     {"mixed_cache", "q=bf16:30x4x64 k=f16:70x2x64 v=f16:70x2x64 causal=True"},
     {"fp8_cache", "q=bf16:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
+    {"fp8_cache_d256", "q=bf16:24x4x256 k=e4m3:130x2x256 v=e4m3:130x2x256 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
     {"fp8_cache_f16_d80", "q=f16:30x4x80 k=e5m2:170x2x80 v=e5m2:170x2x80 causal=True return_lse=True"},
     {"fp8_query", "q=e4m3:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 scale_q=f32:4:uniform(0.1,2) scale_k=f32:2:uniform(0.1,2) scale_v=f32:2:uniform(0.1,2) "
                   "causal=True return_lse=True"},

@@ -3,6 +3,7 @@
 
 using namespace flashinfer;
 FI_CUDA_ENTRY_NAMED(product_e4m3, PlantedParams, cu::product_e4m3)
+FI_CUDA_ENTRY_NAMED(eight_bits, PlantedParams, cu::eight_bits)
 FI_CUDA_ENTRY_NAMED(store_plain, PlantedParams, cu::store_tile<true, false>)
 FI_CUDA_ENTRY_NAMED(store_swizzled, PlantedParams, cu::store_tile<true, true>)
 FI_CUDA_ENTRY_NAMED(store_without_sync, PlantedParams, cu::store_tile<false, true>)

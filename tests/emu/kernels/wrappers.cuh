@@ -4,6 +4,7 @@
 #pragma once
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/kernels/cuda/halves.h"
 #include "flashinfer/kernels/cuda/math.h"
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/mma.h"
@@ -23,6 +24,18 @@ FI_GLOBAL_FN void product_e4m3(const PlantedParams& p) {
   c = mma<e4m3_t>({{a[8 * g + t], a[8 * (g + 8) + t], a[8 * g + t + 4], a[8 * (g + 8) + t + 4]}},
                   {{b[8 * g + t], b[8 * g + t + 4]}}, c);
   for (uint32_t i = 0; i < 4; ++i) p.out[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = c.r[i];
+}
+
+/// All codes of both 8-bit floats as f16, four at a time: 128 words of pairs (0, 1) and (2, 3), then of (0, 2) and
+/// (1, 3); e4m3, then e5m2.
+FI_GLOBAL_FN void eight_bits(const PlantedParams& p) {
+  uint32_t* out = reinterpret_cast<uint32_t*>(p.out);
+  for (uint32_t i = lane(); i < 64; i += 32) {
+    const uint32_t codes = 0x03020100u + i * 0x04040404u;
+    const TwoPairs all[] = {four_halves<e4m3_t, false>(codes), four_halves<e4m3_t, true>(codes),
+                            four_halves<e5m2_t, false>(codes), four_halves<e5m2_t, true>(codes)};
+    for (uint32_t j = 0; j < 8; ++j) out[j / 2 * 128 + 2 * i + j % 2] = all[j / 2].r[j % 2];
+  }
 }
 
 /// A 16 x 16 tile of 16-bit numbers by stmatrix, from the layout of an mma's accumulators (matrix j: rows 8 (j % 2),

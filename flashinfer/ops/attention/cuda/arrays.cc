@@ -7,6 +7,7 @@
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/targets.h"
 
 namespace flashinfer::attention {
 
@@ -14,6 +15,11 @@ AttentionConfig cuda_config(const Plan& p) {
   AttentionConfig c = config_of(p);
   c.q = p.q_data_type;
   return c;
+}
+std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device) {
+  if (!p.jit_args.is_none() && cuda::attention_narrow(p.kv_data_type))
+    return "a custom variant transforms keys of 8-bit caches in f32";
+  return cuda::attention_refusal(cuda_config(p), a, jit::arch_of_number(jit::arch_number(device)).async_copy);
 }
 int64_t partial_width(const Plan& p) { return p.head_dim_vo + (p.jit_args.is_none() ? 1 : 2); }
 

@@ -11,7 +11,6 @@
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/record/record.h"
 
@@ -73,7 +72,7 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device) {
   AttentionParams a{};
   a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
   const AttentionConfig config = cuda_config(p);
-  g->cores = !cuda::attention_refusal(config, a, jit::arch_of_number(jit::arch_number(device)).async_copy).empty();
+  g->cores = !plan_refusal(p, a, device).empty();
   const GraphBuffers& b = p.buffers;
   g->max_keys = p.nnz_kv;
   const int group = group_of(p);

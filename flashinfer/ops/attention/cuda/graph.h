@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "flashinfer/core/context.h"
@@ -76,6 +77,8 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p);
 int group_of(const Plan& p);
 /// Element types as the kernels of GPUs read them: 8-bit queries as they are.
 AttentionConfig cuda_config(const Plan& p);
+/// Why tensor cores do not run a plan, whatever its tensors; empty when they do.
+std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device);
 /// f32 values of a partial row: its output and its state.
 int64_t partial_width(const Plan& p);
 

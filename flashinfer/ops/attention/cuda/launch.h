@@ -14,24 +14,38 @@
 
 namespace flashinfer::cuda {
 
-/// Why the tensor-core kernel does not support a call; empty when it can. Addresses are checked by attention_aligned.
-/// `async_copy`: the GPU has it (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
+/// Whether a cache has elements that become f16 on the way to the products.
+constexpr bool attention_narrow(DType t) { return t == DType::kF8E4M3 || t == DType::kF8E5M2; }
+
+/// Why the tensor-core kernel does not support a call; empty when it can. Addresses are checked by
+/// attention_copy_bytes. `async_copy`: the GPU has it (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
 inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
+  const bool narrow = attention_narrow(c.kv);
   if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
-  if (c.q != DType::kF16 && c.q != DType::kBF16) return "tensor cores take float16 and bfloat16 queries";
-  if (c.kv != c.q) return "the cache has another type than the queries";
+  if (c.q != DType::kF16 && c.q != DType::kBF16 && !(narrow && attention_narrow(c.q)))
+    return "tensor cores take float16 and bfloat16 queries, with 8-bit caches also 8-bit ones";
+  if (c.kv != c.q && !narrow) return "the cache has another 16-bit type than the queries, or 32 bits";
   if (c.rope) return "rotated keys would be rounded once more";
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
     if (d < 16 || d > 256 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 256";
   if (p.head_dim_vo > p.head_dim_qk) return "the head dimension of V is larger than that of K";
   return {};
 }
-/// cp.async moves 16 bytes: every row of Q, K and V begins at 16 bytes (strides in elements of 2 bytes).
-inline bool attention_aligned(const AttentionParams& p) {
-  const auto address = [](const void* x) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(x)); };
-  const int64_t strides = p.q_stride_n | p.q_stride_h | p.k_stride_n | p.k_stride_h | p.v_stride_n | p.v_stride_h |
-                          (p.kv_indices ? p.k_stride_page | p.v_stride_page : 0) | p.o_stride_n | p.o_stride_h;
-  return ((address(p.q) | address(p.k) | address(p.v) | address(p.o) | static_cast<uint64_t>(strides * 2)) & 15) == 0;
+/// Bytes that one asynchronous copy of K and V may move: 16 where every row of them begins at 16 bytes, 8 where rows of
+/// 8-bit elements begin at 8; 0 when the kernel cannot read the tensors. Rows of Q begin at 8 elements, those of the
+/// output at 4.
+inline int attention_copy_bytes(const AttentionConfig& c, const AttentionParams& p) {
+  const auto bits = [](const void* x, int64_t strides, int64_t size) {
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(x)) | static_cast<uint64_t>(strides * size);
+  };
+  const bool narrow = attention_narrow(c.kv);
+  const int64_t size = narrow ? 1 : 2, q_size = attention_narrow(c.q) ? 1 : 2, o_size = c.o == DType::kF32 ? 4 : 2;
+  const uint64_t keys = bits(p.k, p.k_stride_n | p.k_stride_h | (p.kv_indices ? p.k_stride_page : 0), size) |
+                        bits(p.v, p.v_stride_n | p.v_stride_h | (p.kv_indices ? p.v_stride_page : 0), size);
+  if (bits(p.q, p.q_stride_n | p.q_stride_h, q_size) % static_cast<uint64_t>(8 * q_size) != 0 ||
+      bits(p.o, p.o_stride_n | p.o_stride_h, o_size) % static_cast<uint64_t>(4 * o_size) != 0)
+    return 0;
+  return keys % 16 == 0 ? 16 : narrow && keys % 8 == 0 ? 8 : 0;
 }
 
 /// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys:
@@ -42,11 +56,13 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
                                             int64_t most_rows) {
   const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
   return {.q = c.q,
+          .kv = c.kv,
           .o = c.o,
-          .warps_k = few ? short{4} : short{1},
-          .dqk = p.head_dim_qk,
-          .dvo = p.head_dim_vo,
-          .threads = wide ? 256 : 128};
+          .warps_k = static_cast<unsigned char>(few ? 4 : 1),
+          .dqk = static_cast<short>(p.head_dim_qk),
+          .dvo = static_cast<short>(p.head_dim_vo),
+          .threads = static_cast<short>(wide ? 256 : 128),
+          .copy = 16};
 }
 
 /// The same of the kernel without tensor cores, which supports what they do not: other element types, rotation, scales
@@ -131,25 +147,17 @@ inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t mo
           cut_rows * (can_be_cut + more)};
 }
 
-/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, their
-/// states, and the offsets of two tiles of keys.
-constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
-  const int dqk = attention::cuda_pitch(c.dqk), dvo = attention::cuda_pitch(c.dvo);
-  const int tiles = (c.rows() * dqk + attention::kCudaKeys * (dqk + dvo)) * 2, outputs = c.threads / 32 * 16 * dvo * 4;
-  return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4 +
-                               2 * attention::kCudaKeys * 16);
-}
-inline void attention_tile_steps(AttentionCudaParams& p) {
+inline void attention_tile_steps(AttentionCudaParams& p, const AttentionCudaConfig& c) {
   if (p.a.page_size <= 0) return;
-  p.tile_pages = static_cast<uint32_t>(attention::kCudaKeys / p.a.page_size),
-  p.tile_entries = static_cast<uint32_t>(attention::kCudaKeys % p.a.page_size);
+  p.tile_pages = static_cast<uint32_t>(c.keys() / p.a.page_size),
+  p.tile_entries = static_cast<uint32_t>(c.keys() % p.a.page_size);
 }
 inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;
   l.grid[0] = grid_size(tiles);
   l.grid[1] = grid_size(p.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
-  l.shared_bytes = attention_shared_bytes(c);
+  l.shared_bytes = static_cast<unsigned>(c.shared_bytes());
   l.pdl = pdl;
   return l;
 }

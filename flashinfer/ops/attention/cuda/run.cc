@@ -9,7 +9,6 @@
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/cuda.h"
-#include "flashinfer/jit/targets.h"
 #include "flashinfer/op/device_indices.h"
 #include "flashinfer/ops/attention/cuda/arrays.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
@@ -37,8 +36,10 @@ class KernelFinder {
   KernelFinder(const Plan& p, Device device) : device_(device) {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
-  const jit::CudaLoaded* of(const Part& part, bool cores) {
-    return cores ? get<kCores, kCoresVariant>(part.cores) : get<kKernel, kKernelVariant>(part.config);
+  const jit::CudaLoaded* of(const AttentionCoresConfig& config) { return get<kCores, kCoresVariant>(config); }
+  const jit::CudaLoaded* of(AttentionCudaConfig config, int copy) {
+    config.copy = static_cast<short>(copy);  // follows from the tensors, the rest from the plan
+    return get<kKernel, kKernelVariant>(config);
   }
   const jit::CudaLoaded* merge(const AttentionMergeCudaConfig& config) { return get<kMerge, kMergeVariant>(config); }
   const std::string& why_not() const { return why_not_; }
@@ -56,12 +57,12 @@ class KernelFinder {
   std::string why_not_;  // of the first kernel that has one
 };
 
-/// Why tensor cores do not support the call; then the kernel without them runs.
-std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a) {
-  const bool async_copy = jit::arch_of_number(jit::arch_number(call.q.device())).async_copy;
-  if (std::string r = cuda::attention_refusal(cuda_config(p), a, async_copy); !r.empty()) return r;
-  if (call.q_head_scales || call.k_head_scales) return "scales for each head are multiplied into f32 queries";
-  return cuda::attention_aligned(a) ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row";
+/// Why tensor cores do not support the call; then the kernel without them runs. `copy`: bytes of a copy of K and V.
+std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a, int copy) {
+  if (std::string r = plan_refusal(p, a, call.q.device()); !r.empty()) return r;
+  if ((call.q_head_scales || call.k_head_scales) && !cuda::attention_narrow(p.kv_data_type))
+    return "scales for each head are multiplied into f32 queries";
+  return copy ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row (8-bit ones at 8)";
 }
 /// The other kernel loads 8 elements of K and V (f32: 4) and stores 4 of out at once.
 bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
@@ -116,7 +117,8 @@ std::string kernel_refusal(const Plan& p, const AttentionParams& a, const std::s
              "addresses and strides do not give";
   }
   if (p.graph && p.graph->cores != cores)
-    return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
+    return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes (8-bit ones at 8): " +
+           no_tensor_cores;
   return {};
 }
 
@@ -166,6 +168,7 @@ void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const 
     if (states) a.partial_o = partial.data_as<float>(), a.softmax_state = a.partial_o + states * plan->head_dim_vo;
     all.base.tiles = d.template at<AttentionTile>(part.tiles_at);
     all.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+    if (!d.cores) cuda::attention_tile_steps(all.base, part.config);
     launch(*kernels[i], all,
            d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
                    : cuda::attention_launch(part.config, a, part.tiles, true));
@@ -238,15 +241,15 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
               .arrays = nullptr};
   AttentionParams& a = run.params.a;
   a.v_head_scales = scales(c.v_head_scales);
-  cuda::attention_tile_steps(run.params);
-  const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
+  const int copy = cuda::attention_copy_bytes(cuda_config(p), a);
+  const std::string no_tensor_cores = tensor_core_refusal(p, c, a, copy);
   if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
   const bool cores = !no_tensor_cores.empty();
   if (!p.graph) run.arrays = arrays_of(p, a, cores, device);
   const std::vector<Part>& parts = p.graph ? p.graph->parts : run.arrays->parts;
   KernelFinder find(p, device);
   for (size_t i = 0; i < parts.size(); ++i) {
-    run.kernels[i] = find.of(parts[i], cores);
+    run.kernels[i] = cores ? find.of(parts[i].cores) : find.of(parts[i].config, copy);
     if (parts[i].cuts) run.merges[i] = find.merge(run.merge_config);
   }
   if (!find.why_not().empty()) return op::Unsupported{find.why_not()};

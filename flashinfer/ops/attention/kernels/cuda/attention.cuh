@@ -8,7 +8,7 @@
 // The copy of the next K overlaps softmax and P V, that of the next V overlaps S.
 #pragma once
 #include "flashinfer/kernels/cuda/mma.h"
-#include "flashinfer/ops/attention/kernels/cuda/tiles.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/narrow.cuh"
 
 namespace flashinfer::cu {
 namespace attn {
@@ -18,9 +18,9 @@ struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
 };
 
-/// Where a lane reads its row of a tile, in steps of two pieces. The swizzle of kPieces >= 8 flips bits of the piece
-/// within its group of 8, the same ones in rows 8 apart: four addresses serve a whole tile, all others are a constant
-/// away.
+/// Where a lane reads its row of a tile, in steps of one or two pieces. The swizzle of kPieces >= 8 flips bits of the
+/// piece within its group of 8, the same ones in rows 8 apart: four addresses serve a whole tile, all others are a
+/// constant away.
 template <uint32_t kPieces>
 struct LaneRow {
   const char* row;
@@ -34,6 +34,10 @@ struct LaneRow {
   FI_GLOBAL_FN const void* at(uint32_t rows, uint32_t group, uint32_t i) const {
     return row + (flips ^ i * 32) + (rows * kPieces + group) * 16;
   }
+  /// Piece i, `rows` rows further (a multiple of 8).
+  FI_GLOBAL_FN const void* piece(uint32_t rows, uint32_t i) const {
+    return row + (flips ^ i % 8 * 16) + (rows * kPieces + i / 8 * 8) * 16;
+  }
 };
 
 /// S = Q K for 16 rows and kBlocks * 8 keys.
@@ -41,7 +45,7 @@ template <AttentionCudaConfig C, int kBlocks, class T, class Row>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
   // As many steps at once as compile without spills within the registers of four blocks an SM in decode (D 128), two of
   // 256 threads in prefill at D 64, and one or two of all registers elsewhere (D 256: eight steps, sixteen spill).
-  constexpr uint32_t kPieces = pieces_of(C.dqk);
+  constexpr uint32_t kPieces = steps_of(C.dqk) * 2;
   constexpr int kSteps = C.warps_k > 1 ? 2 : C.dqk <= 128 ? 3 : 4;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
@@ -63,7 +67,7 @@ FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
 
 /// Outputs of a lane: blocks of 8 columns.
 template <AttentionCudaConfig C>
-inline constexpr uint32_t kColumns = pieces_of(C.dvo);
+inline constexpr uint32_t kColumns = steps_of(C.dvo) * 2;
 
 /// O += P V.
 template <AttentionCudaConfig C, int kBlocks, class T, class Row>
@@ -87,6 +91,7 @@ struct RowState {
   int32_t token[2];
   uint32_t head[2];
   float slope[2];
+  float factor[2];  // of the logits, with an 8-bit cache
 };
 
 /// Logits of a variant: LogitsTransform of the visible ones. Without softmax they are the weights, so this gives P.
@@ -115,15 +120,16 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
   // Nearly always an exponent of 2 is the product times a constant, which is fused with the subtraction of the maximum
   // into one instruction.
   const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
-  float factor = special ? 1.0f : p.scale * kLog2e;
+  float all_rows = special ? 1.0f : p.scale * kLog2e;
   if constexpr (H::kCustom) {
-    factor = hooks.factor();
+    all_rows = hooks.factor();
     custom_logits(s, st, hooks, seq, first, end, check);
     if constexpr (!H::kSoftmax) return;
   }
   float old[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
+    const float factor = C.narrow() && !special ? all_rows * st.factor[h] : all_rows;
     if (!H::kCustom && (special || check)) {
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n)
@@ -131,7 +137,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
         for (int e = 0; e < 2; ++e) {
           float& x = s[n].r[2 * h + e];
           const int32_t key = first + n * 8 + static_cast<int32_t>(lane() % 4) * 2 + e;
-          if (special) x = exponent(p, x, st.slope[h], st.token[h], key);
+          if (special) x = exponent(p, C.narrow() ? x * st.factor[h] : x, st.slope[h], st.token[h], key);
           if (check && (key >= end || !visible(p, seq, st.token[h], key))) x = -kInf;
         }
     }
@@ -161,15 +167,36 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
     for (uint32_t d = 0; d < kColumns<C>; ++d) o[d].r[2 * h] *= old[h], o[d].r[2 * h + 1] *= old[h];
 }
 
-/// f32 outputs through shared memory: warps of the same rows are added, then rows are written in whole sectors. 32-byte
-/// groups of a row are permuted by the row, so that neither side has bank conflicts.
+/// Where four neighbouring outputs of a row lie in shared memory, permuted by the row so that neither side has bank
+/// conflicts: a lane stores two of them at a time, of an 8-bit cache (narrow.cuh) four.
+template <AttentionCudaConfig C>
+FI_GLOBAL_FN uint32_t output_at(uint32_t row, uint32_t quad) {
+  constexpr uint32_t kPitch = static_cast<uint32_t>(round_up(C.dvo, 64));
+  return row * kPitch + (quad ^ (C.narrow() ? row % 2 * 4 : row % 8 * 2)) * 4;
+}
+template <AttentionCudaConfig C>
+FI_GLOBAL_FN void store_outputs(float* outputs, const Acc (&o)[kColumns<C>], uint32_t row, uint32_t h) {
+  const uint32_t t = lane() % 4;
+  if constexpr (C.narrow()) {
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; d += 2)
+      store_shared(outputs + output_at<C>(row, d * 2 + t),
+                   Pack<float, 4>{{o[d].r[2 * h], o[d + 1].r[2 * h], o[d].r[2 * h + 1], o[d + 1].r[2 * h + 1]}});
+  } else {
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; ++d)
+      store_shared(outputs + output_at<C>(row, d * 2 + t / 2) + t % 2 * 2,
+                   Pack<float, 2>{{o[d].r[2 * h], o[d].r[2 * h + 1]}});
+  }
+}
+
+/// f32 outputs through shared memory: warps of the same rows are added, then rows are written in whole sectors.
 template <AttentionCudaConfig C, class H>
 FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks,
                              const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
-  using L = Layout<C>;
   using O = scalar_of_t<C.o>;
   float* outputs = reinterpret_cast<float*>(shared());
-  float* state = reinterpret_cast<float*>(shared() + L::kState);
+  float* state = reinterpret_cast<float*>(shared() + C.state_at());
   const uint32_t g = lane() / 4, mine = warp() * 16;
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
@@ -177,10 +204,7 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
     const float l = warp_reduce<4>(st.l[h], Sum{});
     const float m = H::kSoftmax ? st.m[h] : warp_reduce<4>(st.m[h], Max{});
     if (lane() % 4 == 0) state[2 * row] = m, state[2 * row + 1] = l;
-#pragma unroll
-    for (uint32_t d = 0; d < kColumns<C>; ++d)
-      store_shared(outputs + row * L::kPitchVo + (d ^ (row & 7)) * 8 + lane() % 4 * 2,
-                   Pack<float, 2>{{o[d].r[2 * h], o[d].r[2 * h + 1]}});
+    store_outputs<C>(outputs, o, row, h);
   }
   sync_threads();
   constexpr uint32_t kQuads = C.dvo / 4, kWarpsQ = C.rows() / 16;
@@ -195,7 +219,7 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
       const uint32_t r = k * kWarpsQ * 16 + row;
       const float weight = m == -kInf ? 0.0f : exp2_fast(state[2 * r] - m);
       l += weight * state[2 * r + 1];
-      const Pack<float, 4> x = load_shared<4>(outputs + r * L::kPitchVo + (quad / 2 ^ (r & 7)) * 8 + quad % 2 * 4);
+      const Pack<float, 4> x = load_shared<4>(outputs + output_at<C>(r, quad));
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
     }
@@ -206,18 +230,17 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
 /// One tile of rows. H: NoHooks or the hooks of a custom variant, whose parameters are `p`.
 template <AttentionCudaConfig C, class H>
 FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p) {
-  using T = scalar_of_t<C.q>;
-  using L = Layout<C>;
-  constexpr int kWarpsQ = C.rows() / 16, kMine = kCudaKeys / C.warps_k, kBlocks = kMine / 8;
+  using T = scalar_of_t<C.narrow() ? DType::kF16 : C.q>;  // of the products
+  constexpr int kWarpsQ = C.rows() / 16, kKeys = C.keys(), kMine = kKeys / C.warps_k, kBlocks = kMine / 8;
   const AttentionTile t = pp.tiles[block_x()];
   if (t.rows == 0) return;  // spare, in a captured grid: 36 KB of zeros and the epilogue for nothing otherwise
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
   const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
   T* q = reinterpret_cast<T*>(shared());
-  T *k = q + L::kQ, *v = k + L::kK;
-  const T* k_head = static_cast<const T*>(p.k) + kv_head * p.k_stride_h;
-  const T* v_head = static_cast<const T*>(p.v) + kv_head * p.v_stride_h;
+  char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
+  const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.row_bytes(1);
+  const char* v_head = static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.row_bytes(1);
   const Place at{warp() % kWarpsQ * 16, warp() / kWarpsQ * kMine};
 
   const int32_t i0 = t.row_begin / static_cast<int32_t>(group),
@@ -225,7 +248,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   const KeyRange range = key_range(p, seq, i0, i1);
   const int32_t end = range.end < t.key_end ? range.end : t.key_end;
   const int32_t first =
-      range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles start at fixed places
+      range.first > t.key_begin ? range.first / kKeys * kKeys : t.key_begin;  // tiles start at fixed places
   RowState st;
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
@@ -234,44 +257,61 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     const bool in_range = at.row + lane() / 4 + 8 * h < static_cast<uint32_t>(t.rows);
     if (!in_range) st.token[h] = i0;  // any valid one
     st.head[h] = kv_head * group + packed % group;
-    st.slope[h] = p.alibi_slopes ? p.alibi_slopes[st.head[h]] : 0.0f;
+    if (!C.narrow()) st.slope[h] = p.alibi_slopes ? p.alibi_slopes[st.head[h]] : 0.0f;
   }
-  Acc o[kColumns<C>] = {};
-
-  KeyOffsets* offsets = reinterpret_cast<KeyOffsets*>(shared() + L::kOffsets);  // of this tile and the next, in turns
-  KeyRows rows(pp, p, seq, first, end);
-  copy_queries<C>(q, p, seq, t, kv_head, group);
+  KeyOffsets* offsets =
+      reinterpret_cast<KeyOffsets*>(shared() + C.offsets_at());  // of this tile and the next, in turns
+  KeyRows<C> rows(pp, p, seq, first, end);
+  if constexpr (!C.narrow()) copy_queries<C>(q, p, seq, t, kv_head, group);
   rows.store(offsets, first);
   sync_threads();
   copy_keys<C, C.dqk>(k, k_head, &offsets->k, end - first);
   commit_async();
   copy_keys<C, C.dvo>(v, v_head, &offsets->v, end - first);
   commit_async();
-  using QkRow = LaneRow<L::kPitchQk / 8>;
-  const QkRow q_row(q, at.row + lane() % 16, lane() / 16),
-      k_row(k, at.key + lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
-  const LaneRow<L::kPitchVo / 8> v_row(v, at.key + lane() % 16, lane() / 16);
+  RowFactors* of_rows = reinterpret_cast<RowFactors*>(shared() + C.state_at());
+  if constexpr (C.narrow())
+    store_queries<C>(q, of_rows, pp, p, seq, t, kv_head, group);  // while the copies are under way
+  const LaneRow<pitch_of(C.dqk * 2)> q_row(q, at.row + lane() % 16, lane() / 16);
+  // Of 16-bit elements two pieces of 8 or 16 keys, of 8-bit ones a piece of 32 keys.
+  const uint32_t l = lane(), k_key = C.narrow() ? l : l / 16 * 8 + l % 8, v_key = C.narrow() ? l : l % 16;
+  const LaneRow<pitch_of(C.row_bytes(C.dqk))> k_row(k, at.key + k_key, C.narrow() ? 0 : l / 8 % 2);
+  const LaneRow<pitch_of(C.row_bytes(C.dvo))> v_row(v, at.key + v_key, C.narrow() ? 0 : l / 16);
+  Acc o[kColumns<C>] = {};
   uint32_t turn = 0;
-  for (int32_t key = first; key < end; key += kCudaKeys) {
-    const int32_t next = key + kCudaKeys;
-    turn ^= kCudaKeys;
+  for (int32_t key = first; key < end; key += kKeys) {
+    const int32_t next = key + kKeys;
+    turn ^= kKeys;
     const KeyOffsets* of_next = offsets + turn;
     rows.store(offsets + turn, next);
     Acc s[kBlocks];
     wait_async<1>();
     if constexpr (H::kQuery)
       if (key == first) transform_own<C, C.rows()>(q, [&](float x) { return hooks.query(x); });
-    if constexpr (H::kKey) transform_own<C, kCudaKeys>(k, [&](float x) { return hooks.key(x); });
+    if constexpr (H::kKey) transform_own<C, kKeys>(reinterpret_cast<T*>(k), [&](float x) { return hooks.key(x); });
     sync_threads();
-    logits<C, kBlocks, T>(s, q_row, k_row);
+    if constexpr (C.narrow())
+      narrow_logits<C>(s, q_row, k_row);
+    else
+      logits<C, kBlocks, T>(s, q_row, k_row);
     sync_threads();
     if (next < end) copy_keys<C, C.dqk>(k, k_head, &of_next->k, end - next);
     commit_async();
+    if constexpr (C.narrow()) {
+#pragma unroll
+      for (uint32_t h = 0; h < 2; ++h) {
+        const Pack<float, 2> x = load_shared<2>(&of_rows[at.row + l / 4 + 8 * h].factor);
+        st.factor[h] = x[0], st.slope[h] = x[1];
+      }
+    }
     const bool check = next > end || next > range.all_end || key < range.all_first;
     softmax_step<C>(s, o, st, p, hooks, seq, key + static_cast<int32_t>(at.key), end, check);
     wait_async<1>();
     sync_threads();
-    add_values<C, kBlocks, T>(o, s, v_row);
+    if constexpr (C.narrow())
+      add_narrow_values<C>(o, s, v_row);
+    else
+      add_values<C, kBlocks, T>(o, s, v_row);
     sync_threads();
     if (next < end) copy_keys<C, C.dvo>(v, v_head, &of_next->v, end - next);
     commit_async();

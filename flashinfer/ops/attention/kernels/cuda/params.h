@@ -10,39 +10,57 @@
 
 namespace flashinfer {
 
-/// Tensor cores, 16-bit elements. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with
-/// different keys. Products are computed in steps of 16 elements, so a dim of 72 costs as much as 80; rows of shared
-/// memory are whole multiples of 64 elements.
+/// Tensor cores. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with different keys. Products
+/// are of 16-bit elements, those of a cache of 8-bit floats of f16; they are computed in steps of 16 elements, so a dim
+/// of 72 costs as much as 80. Rows of shared memory are whole multiples of 128 bytes.
 struct AttentionCudaConfig {
-  DType q;        // f16 or bf16, also of the cache
-  DType o;        // f16, bf16, f32
-  short warps_k;  // 1 or 4
-  int dqk, dvo;   // multiples of 8 up to 256; dvo <= dqk
-  int threads;    // of a block
+  DType q;                // f16, bf16; with an 8-bit cache also e4m3, e5m2
+  DType kv;               // q's, or e4m3, e5m2
+  DType o;                // f16, bf16, f32
+  unsigned char warps_k;  // 1 or 4
+  short dqk, dvo;         // multiples of 8 up to 256; dvo <= dqk
+  short threads;          // of a block
+  short copy;             // bytes of K and V that one asynchronous copy moves: 16; 8 for 8-bit rows that begin at 8
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("q", q);
+    v("kv", kv);
     v("o", o);
     v("warps_k", warps_k);
     v("dqk", dqk);
     v("dvo", dvo);
     v("threads", threads);
+    v("copy", copy);
   }
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
   constexpr int rows() const { return threads / 32 / warps_k * 16; }
+  /// Whether elements of K and V become f16 between shared memory and the products.
+  constexpr bool narrow() const { return kv != DType::kF16 && kv != DType::kBF16; }
+  /// Keys of a tile in shared memory. K and V of one head take 32 KB at D 128; those of decode, which lives on what it
+  /// has in flight, also with 8 bits.
+  constexpr int keys() const { return narrow() && warps_k > 1 ? 128 : 64; }
+  /// Bytes of a row of K or V.
+  constexpr int row_bytes(int dim) const { return narrow() ? dim : 2 * dim; }
+  /// Bytes of shared memory: the tiles of Q, K and V; the f32 outputs that take their place; maxima and denominators;
+  /// offsets of two tiles of keys.
+  constexpr int q_bytes() const { return rows() * round_up(dqk * 2, 128); }
+  constexpr int tile_bytes(int dim) const { return keys() * round_up(row_bytes(dim), 128); }
+  constexpr int output_bytes() const { return threads / 32 * 16 * round_up(dvo, 64) * 4; }
+  constexpr int state_at() const {
+    const int tiles = q_bytes() + tile_bytes(dqk) + tile_bytes(dvo);
+    return tiles > output_bytes() ? tiles : output_bytes();
+  }
+  constexpr int offsets_at() const { return state_at() + threads / 32 * 16 * 2 * 4; }
+  constexpr int shared_bytes() const { return offsets_at() + 2 * keys() * 16; }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
-  /// at D 128. In prefill beyond D 64 ptxas would spill for the sake of more blocks than 256 threads.
-  constexpr int min_blocks() const { return dqk > 128 ? 0 : warps_k > 1 ? 4 : dqk > 64 ? 256 / threads : 0; }
+  /// at D 128; with an 8-bit cache, whose tiles have twice the keys, three. In prefill beyond D 64 ptxas would spill
+  /// for the sake of more blocks than 256 threads.
+  constexpr int min_blocks() const {
+    return dqk > 128 ? 0 : warps_k > 1 ? (narrow() ? 3 : 4) : dqk > 64 ? 256 / threads : 0;
+  }
 };
-
-namespace attention {
-/// Keys of a tile in shared memory: K and V of one head take 32 KB at D 128.
-inline constexpr int kCudaKeys = 64;
-/// Elements of a row in shared memory: the swizzle permutes 8 pieces of 8.
-constexpr int cuda_pitch(int dim) { return round_up(dim, 64); }
-}  // namespace attention
 
 struct AttentionTile {
   int32_t request, row_begin, rows;  // rows at most the Config's
@@ -62,8 +80,9 @@ struct AttentionCudaParams {
   AttentionParams a;
   const AttentionTile* tiles;
   const AttentionCudaMerge* cuts;
-  const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, without tensor cores; or null
-  uint32_t tile_pages = 0, tile_entries = 0;   // kCudaKeys / page_size and the remainder (paged; a division is a call)
+  const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, of 8-bit caches and without tensor
+                                               // cores; or null
+  uint32_t tile_pages = 0, tile_entries = 0;   // keys() / page_size and the remainder (paged; a division is a call)
 };
 namespace attention {
 /// Number of additional arguments of a custom variant, which are passed by value with the launch.

@@ -10,53 +10,43 @@
 
 namespace flashinfer::cu::attn {
 
-using flashinfer::attention::cuda_pitch;
-using flashinfer::attention::kCudaKeys;
-
 /// Offsets in bytes of a key's row in K and in V, without the head.
 struct KeyOffsets {
   int64_t k, v;
 };
 
-/// Shared memory: Q, K, V; after the loop, f32 outputs of all warps in their place; then maxima and denominators; then
-/// the offsets of two tiles of keys.
-template <AttentionCudaConfig C>
-struct Layout {
-  static constexpr int kWarps = C.threads / 32, kRows = C.rows();
-  static constexpr int kPitchQk = cuda_pitch(C.dqk), kPitchVo = cuda_pitch(C.dvo);  // elements of a row
-  static constexpr int kQ = kRows * kPitchQk, kK = kCudaKeys * kPitchQk, kV = kCudaKeys * kPitchVo;
-  static constexpr int kTiles = (kQ + kK + kV) * 2, kOutputs = kWarps * 16 * kPitchVo * 4;  // bytes
-  static constexpr int kState = kTiles > kOutputs ? kTiles : kOutputs;
-  static constexpr int kOffsets = kState + kWarps * 16 * 2 * 4;
-  static constexpr int kBytes = kOffsets + 2 * kCudaKeys * 16;
-};
+/// Pieces of 16 bytes of a row in shared memory.
+constexpr uint32_t pitch_of(int bytes) { return static_cast<uint32_t>(ceil_div(bytes, 128)) * 8; }
+/// Steps of 16 elements of a row, in which products are computed; the end of the last one may be zeros.
+constexpr uint32_t steps_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)); }
 
-/// 16-byte pieces of a row that products read; the last one may be beyond the row and is zeros.
-constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)) * 2; }
-
-/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are assigned to
-/// rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a constant;
-/// those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
-template <AttentionCudaConfig C, int kRows, int kDim, class F>
+/// Calls f(row, piece) for the first kUsed of the kPitch pieces of kRows rows that this thread copies. Threads are
+/// assigned to rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a
+/// constant; those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
+template <AttentionCudaConfig C, int kRows, uint32_t kPitch, uint32_t kUsed, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
-  constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
-  if constexpr (C.threads % kPieces == 0) {
-    const uint32_t first = thread_x() / kPieces, piece = thread_x() % kPieces;
+  constexpr uint32_t kAll = kRows * kPitch;
+  if constexpr (C.threads % kPitch == 0) {
+    const uint32_t first = thread_x() / kPitch, piece = thread_x() % kPitch;
 #pragma unroll 8
-    for (uint32_t row = 0; row < kRows; row += C.threads / kPieces)
-      if ((kAll % C.threads == 0 || first + row < kRows) && piece < pieces_of(kDim)) f(first + row, piece);
+    for (uint32_t row = 0; row < kRows; row += C.threads / kPitch)
+      if ((kAll % C.threads == 0 || first + row < kRows) && piece < kUsed) f(first + row, piece);
   } else {
 #pragma unroll 8
     for (uint32_t i = 0; i < kAll; i += C.threads) {
-      const uint32_t row = (i + thread_x()) / kPieces, piece = (i + thread_x()) % kPieces;
-      if ((kAll % C.threads == 0 || row < kRows) && piece < pieces_of(kDim)) f(row, piece);
+      const uint32_t row = (i + thread_x()) / kPitch, piece = (i + thread_x()) % kPitch;
+      if ((kAll % C.threads == 0 || row < kRows) && piece < kUsed) f(row, piece);
     }
   }
 }
 
-/// The rows of a tile's keys, one key a thread of the first two warps. The page id of a tile's key is loaded while the
+/// The rows of a tile's keys, one key a thread of the first warps. The page id of a tile's key is loaded while the
 /// tile before it is computed, and its page follows from that of the key 64 before it without a division.
+template <AttentionCudaConfig C>
 class KeyRows {
+  static constexpr uint32_t kKeys = C.keys(), kSize = C.row_bytes(1);
+  static_assert(kKeys <= C.threads);
+
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
   FI_GLOBAL_FN KeyRows(const AttentionCudaParams& pp, const AttentionParams& p, const Seq& s, int32_t first,
@@ -71,24 +61,23 @@ class KeyRows {
   /// thread's key in the tile behind it.
   FI_GLOBAL_FN void store(KeyOffsets* to, int32_t first) {
     const bool paged = p_.kv_indices;
-    if (thread_x() < kCudaKeys) {
+    if (thread_x() < kKeys) {
       const int32_t key = first + static_cast<int32_t>(thread_x());
       const int64_t row = paged ? entry_ : s_.kv_first + key, id = paged ? id_ : 0;
-      const KeyOffsets at{(id * p_.k_stride_page + row * p_.k_stride_n) * 2,
-                          (id * p_.v_stride_page + row * p_.v_stride_n) * 2};
+      const KeyOffsets at{(id * p_.k_stride_page + row * p_.k_stride_n) * kSize,
+                          (id * p_.v_stride_page + row * p_.v_stride_n) * kSize};
       const bool there = key < end_;
       store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
     }
     if (!paged) return;
     page_ += pp_.tile_pages, entry_ += pp_.tile_entries;
     if (const uint32_t size = static_cast<uint32_t>(p_.page_size); entry_ >= size) entry_ -= size, ++page_;
-    load(first + kCudaKeys);
+    load(first + static_cast<int32_t>(kKeys));
   }
 
  private:
   FI_GLOBAL_FN void load(int32_t first) {
-    if (thread_x() < kCudaKeys && first + static_cast<int32_t>(thread_x()) < end_)
-      id_ = p_.kv_indices[s_.kv_first + page_];
+    if (thread_x() < kKeys && first + static_cast<int32_t>(thread_x()) < end_) id_ = p_.kv_indices[s_.kv_first + page_];
   }
   const AttentionCudaParams& pp_;
   const AttentionParams& p_;
@@ -98,29 +87,34 @@ class KeyRows {
 };
 
 /// The keys of a tile of one head, of which `count` are there; the others are zeros. `offsets` is every second number.
-template <AttentionCudaConfig C, int kDim, class T>
-FI_GLOBAL_FN void copy_keys(T* to, const T* from, const int64_t* offsets, int32_t count) {
-  const auto copy = [&](uint32_t row, uint32_t piece, uint32_t bytes) {
-    const char* x = reinterpret_cast<const char*>(from + (piece < kDim / 8 ? piece * 8 : 0));
-    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x + load_shared<1>(offsets + 2 * row)[0], bytes);
+template <AttentionCudaConfig C, int kDim>
+FI_GLOBAL_FN void copy_keys(char* to, const char* from, const int64_t* offsets, int32_t count) {
+  constexpr uint32_t kRow = C.row_bytes(kDim), kCopy = C.copy, kPitch = pitch_of(kRow),
+                     kUsed = steps_of(kDim) * C.row_bytes(16) / kCopy;
+  constexpr bool kWhole = kRow % C.row_bytes(16) == 0;
+  const auto copy = [&](uint32_t row, uint32_t piece, bool there) {
+    const uint32_t at = piece * kCopy, left = kWhole ? kCopy : at < kRow ? kRow - at : 0;
+    const char* x = from + (left ? at : 0) + load_shared<1>(offsets + 2 * row)[0];
+    copy_async<kCopy>(to + swizzle<kPitch>(row, at / 16) * 16 + at % 16, x, !there ? 0 : left < kCopy ? left : kCopy);
   };
-  if (count >= kCudaKeys && kDim % 16 == 0)  // without a predicate each
-    own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) { copy(row, piece, 16); });
+  const auto each = [](const auto& f) { own_pieces<C, C.keys(), kPitch * 16 / kCopy, kUsed>(f); };
+  if (kWhole && count >= C.keys())  // without a predicate each
+    each([&](uint32_t row, uint32_t piece) { copy(row, piece, true); });
   else
-    own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
-      copy(row, piece, static_cast<int32_t>(row) < count && piece < kDim / 8 ? 16 : 0);
-    });
+    each([&](uint32_t row, uint32_t piece) { copy(row, piece, static_cast<int32_t>(row) < count); });
 }
 
+/// Queries of 16 bits as they are.
 template <AttentionCudaConfig C, class T>
 FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, const AttentionTile& t, uint32_t kv_head,
                                uint32_t group) {
-  own_pieces<C, C.rows(), C.dqk>([&](uint32_t row, uint32_t piece) {
+  constexpr uint32_t kPitch = pitch_of(C.dqk * 2);
+  own_pieces<C, C.rows(), kPitch, steps_of(C.dqk) * 2>([&](uint32_t row, uint32_t piece) {
     const bool in_range = row < static_cast<uint32_t>(t.rows) && piece < C.dqk / 8;
     const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row;
     const int64_t token = s.q_first + packed / group, head = kv_head * group + packed % group;
     const T* q = static_cast<const T*>(p.q);
-    copy_async<16>(to + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8,
+    copy_async<16>(to + swizzle<kPitch>(row, piece) * 8,
                    in_range ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q, in_range ? 16u : 0u);
   });
 }
@@ -128,9 +122,10 @@ FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, co
 /// Applies a variant's transform to elements, in the thread that copied them and waited for them; rounds to T again.
 template <AttentionCudaConfig C, int kRows, class T, class F>
 FI_GLOBAL_FN void transform_own(T* tile, F f) {
-  own_pieces<C, kRows, C.dqk>([&](uint32_t row, uint32_t piece) {
+  constexpr uint32_t kPitch = pitch_of(C.dqk * 2);
+  own_pieces<C, kRows, kPitch, steps_of(C.dqk) * 2>([&](uint32_t row, uint32_t piece) {
     if (piece >= C.dqk / 8) return;
-    T* at = tile + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8;
+    T* at = tile + swizzle<kPitch>(row, piece) * 8;
     Pack<T, 8> x = load_shared<8>(at);
 #pragma unroll
     for (int e = 0; e < 8; ++e) x[e] = from_f32<T>(f(to_f32(x[e])));

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over caches of 8-bit floats on tensor cores. K and V lie in shared memory as in the cache; a warp reads
+// them by ldmatrix, which takes two neighbouring bytes for one element of 16 bits, and converts them to f16 in
+// registers, exactly. Which element of a product a byte becomes follows from what one ldmatrix gives a lane:
+//
+//   K: bytes 4t .. 4t + 3 of a row, where the operand of 16 elements along D takes (2t, 2t + 1) and (2t + 8, 2t + 9).
+//      The sum does not depend on the order along D, so Q is stored in the same one (store_queries).
+//   V, transposed: columns 2g and 2g + 1 of keys 2t and 2t + 1, which are an element each of two products: one of the
+//      even and one of the odd columns of 16. The outputs are put in order when they are written (Columns).
+//
+// Q becomes f16 too. A bf16 row is divided by a power of two before, so that its largest element is below 2^15: what
+// f16 rounds away is 2^-39 of that element.
+#pragma once
+#include "flashinfer/kernels/cuda/halves.h"
+#include "flashinfer/kernels/cuda/mma.h"
+#include "flashinfer/kernels/cuda/narrow.h"
+#include "flashinfer/ops/attention/kernels/cuda/tiles.cuh"
+
+namespace flashinfer::cu::attn {
+
+/// The power of two that a row with largest magnitude `top` is divided by, and its inverse.
+struct PowerOfTwo {
+  float factor, inverse;
+};
+FI_GLOBAL_FN PowerOfTwo row_power(float top) {
+  const uint32_t exponent = __builtin_bit_cast(uint32_t, top) >> 23;  // of infinity and NaN: 255
+  const uint32_t of = exponent > 15 ? exponent : 15;
+  return {__builtin_bit_cast(float, (of - 14) << 23), __builtin_bit_cast(float, (268 - of) << 23)};
+}
+
+/// Lanes that share a row of Q, 8 elements each.
+template <AttentionCudaConfig C>
+inline constexpr uint32_t kQueryLanes = C.dqk > 128  ? 32
+                                        : C.dqk > 64 ? 16
+                                        : C.dqk > 32 ? 8
+                                        : C.dqk > 16 ? 4
+                                                     : 2;
+
+/// Of a row: the factor of its logits - scales of heads, and the power of two of a bf16 row - and ALiBi's slope. In
+/// shared memory, because at D 256 there is no register left for them.
+struct RowFactors {
+  float factor, slope;
+};
+
+/// Writes Q of a tile, rows that are not there as zeros, and what belongs to each row.
+template <AttentionCudaConfig C>
+FI_GLOBAL_FN void store_queries(f16_t* to, RowFactors* of_rows, const AttentionCudaParams& pp, const AttentionParams& p,
+                                const Seq& s, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
+  using Q = scalar_of_t<C.q>;
+  constexpr uint32_t kLanes = kQueryLanes<C>, kPitch = pitch_of(C.dqk * 2);
+  const uint32_t piece = thread_x() % kLanes;
+  for (uint32_t row = thread_x() / kLanes; row < C.rows(); row += C.threads / kLanes) {
+    const bool there = row < static_cast<uint32_t>(t.rows);
+    const uint32_t packed = static_cast<uint32_t>(t.row_begin) + (there ? row : 0),
+                   head = kv_head * group + packed % group;
+    const Q* q = static_cast<const Q*>(p.q) + (s.q_first + packed / group) * p.q_stride_n + head * p.q_stride_h;
+    const Pack<Q, 8> from = load_if<8>(there && piece < C.dqk / 8, q + piece * 8);
+    float x[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) x[e] = to_f32(from[e]);
+    PowerOfTwo power{1.0f, 1.0f};
+    if constexpr (C.q == DType::kBF16) {
+      float top = 0.0f;
+#pragma unroll
+      for (int e = 0; e < 8; ++e) top = max_magnitude(x[e], top);
+      power = row_power(warp_reduce<kLanes>(top, [](float a, float b) { return max_magnitude(a, b); }));
+    }
+    if (piece < steps_of(C.dqk) * 2) {
+      uint32_t y[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) y[i] = pack2<f16_t>(x[2 * i] * power.inverse, x[2 * i + 1] * power.inverse);
+      // Of 128 bytes half of the lanes begin with the second piece: all of them would write to every second bank.
+      uint32_t* words = reinterpret_cast<uint32_t*>(to) + piece % 2 * 2;
+      const uint32_t turn = piece / 8 % 2, first = piece / 2 * 2 + turn;
+      store_shared(words + swizzle<kPitch>(row, first) * 4,
+                   Pack<uint32_t, 2>{{turn ? y[1] : y[0], turn ? y[3] : y[2]}});
+      store_shared(words + swizzle<kPitch>(row, first ^ 1) * 4,
+                   Pack<uint32_t, 2>{{turn ? y[0] : y[1], turn ? y[2] : y[3]}});
+    }
+    if (piece == 0) {
+      float factor = power.factor;
+      if (pp.q_head_scales) factor *= pp.q_head_scales[head];
+      if (pp.k_head_scales) factor *= pp.k_head_scales[kv_head];
+      store_shared(&of_rows[row].factor, Pack<float, 2>{{factor, p.alibi_slopes ? p.alibi_slopes[head] : 0.0f}});
+    }
+  }
+}
+
+/// S = Q K for 16 rows and kBlocks * 8 keys. `k`: a row of 32 keys a lane.
+template <AttentionCudaConfig C, int kBlocks, class QRow, class KRow>
+FI_GLOBAL_FN void narrow_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k) {
+  static_assert(kBlocks % 4 == 0);
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) s[n] = {};
+#pragma unroll 4
+  for (uint32_t step = 0; step < steps_of(C.dqk); ++step) {
+    const Frag4 a = load_matrix4(q.at(0, step / 4 * 8, step % 4));
+#pragma unroll
+    for (uint32_t n = 0; n < kBlocks; n += 4) {
+      const Frag4 b = load_matrix4(k.piece(n * 8, step));
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e) {
+        const TwoPairs x = four_halves<scalar_of_t<C.kv>, false>(b.r[e]);
+        s[n + e] = mma<f16_t>(a, {{x.r[0], x.r[1]}}, s[n + e]);
+      }
+    }
+  }
+}
+
+/// O += P V: even columns of 16 in o[2 i], odd ones in o[2 i + 1].
+template <AttentionCudaConfig C, int kBlocks, int kAll, class Row>
+FI_GLOBAL_FN void add_narrow_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], const Row& v) {
+#pragma unroll
+  for (uint32_t n = 0; n < kBlocks; n += 4) {
+    Frag4 a[2];
+#pragma unroll
+    for (uint32_t i = 0; i < 2; ++i) {
+      const Acc &x = s[n + 2 * i], &y = s[n + 2 * i + 1];
+      a[i] = {{pack2<f16_t>(x.r[0], x.r[1]), pack2<f16_t>(x.r[2], x.r[3]), pack2<f16_t>(y.r[0], y.r[1]),
+               pack2<f16_t>(y.r[2], y.r[3])}};
+    }
+#pragma unroll
+    for (uint32_t step = 0; step < steps_of(C.dvo); ++step) {
+      const Frag4 b = load_matrix4_transposed(v.piece(n * 8, step));
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i) {
+        const TwoPairs x = four_halves<scalar_of_t<C.kv>, true>(b.r[2 * i]),
+                       y = four_halves<scalar_of_t<C.kv>, true>(b.r[2 * i + 1]);
+        o[2 * step] = mma<f16_t>(a[i], {{x.r[0], y.r[0]}}, o[2 * step]);
+        o[2 * step + 1] = mma<f16_t>(a[i], {{x.r[1], y.r[1]}}, o[2 * step + 1]);
+      }
+      if (C.dvo > 128 || C.min_blocks() > 2) sync_warp();  // what ptxas would convert ahead spills
+    }
+  }
+}
+
+}  // namespace flashinfer::cu::attn
