@@ -59,7 +59,10 @@ uint32_t forks() {
       pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1, std::memory_order_relaxed); });
   return g_forks.load(std::memory_order_relaxed);
 }
-/// Never 0, which stands for an abandoned phase.
+void copy_text(char (&to)[512], const std::string& text) { std::snprintf(to, sizeof to, "%s", text.c_str()); }
+std::string text_of(const char (&from)[512]) { return {from, strnlen(from, sizeof from)}; }
+}  // namespace
+
 uint64_t hash_of(const Signature& s) {
   uint64_t h = 0;
   for (const int64_t n : s.number) {
@@ -68,9 +71,6 @@ uint64_t hash_of(const Signature& s) {
   }
   return h | 1;
 }
-void copy_text(char (&to)[512], const std::string& text) { std::snprintf(to, sizeof to, "%s", text.c_str()); }
-std::string text_of(const char (&from)[512]) { return {from, strnlen(from, sizeof from)}; }
-}  // namespace
 
 Window::State::State(std::shared_ptr<Group> g, std::unique_ptr<Transport> t, int64_t n)
     : group(std::move(g)),

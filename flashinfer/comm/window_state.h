@@ -15,6 +15,9 @@ namespace flashinfer::comm {
 
 enum class Presence : uint32_t { kThere, kLeft, kFailed };
 
+/// Never 0, which stands for an abandoned phase.
+uint64_t hash_of(const Signature& s);
+
 /// Phases whose calls are kept. Phase e is compared before any rank can publish e + 2; the others hold phases that a
 /// rank has abandoned one after another.
 inline constexpr int kKeptPhases = 4;

@@ -74,7 +74,7 @@ class EmulatedRanks {
   struct Outcome;
   struct Made;  // a launch, or the reason why there is none
   void run_first();
-  /// The first launches of each rank; the emulator's findings.
+  /// The first launches of each rank, as far as it has made them; the emulator's findings.
   std::string run(size_t launches, std::shared_ptr<const emu::Counts>& counts);
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -85,14 +85,15 @@ class EmulatedRanks {
 
 /// While it lives, launches of EmulatedRanks are kept instead, as a stream keeps them; run() runs those of all ranks,
 /// each rank's one after another but not ordered with the others' except by what the kernels do. As a GPU does, which
-/// may begin a call while another one is still in the call before. For tests, one at a time.
+/// may begin a call while another one is still in the call before; a rank may have made fewer, or none. For tests, one
+/// at a time.
 class HeldLaunches {
  public:
   explicit HeldLaunches(EmulatedRanks& ranks);
   ~HeldLaunches();
   HeldLaunches(const HeldLaunches&) = delete;
   HeldLaunches& operator=(const HeldLaunches&) = delete;
-  /// With the schedule of rank 0's first launch. RuntimeError with the emulator's findings.
+  /// With the schedule of the first rank's first launch. RuntimeError with the emulator's findings.
   void run();
 
  private:

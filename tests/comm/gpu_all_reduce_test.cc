@@ -123,7 +123,7 @@ TEST(GpuAllReduce, MovesNoMoreThanTheOtherRanksParts) {
       const uint64_t bytes = 8 * 512 * 2, n = static_cast<uint64_t>(ranks);
       EXPECT_EQ(counts->remote_load_bytes, one_shot ? n * (n - 1) * bytes : 2 * (n - 1) * bytes) << ranks << " ranks";
       const uint64_t blocks = std::min<uint64_t>(4, one_shot ? 8 : 8 / n);
-      EXPECT_EQ(counts->remote_store_bytes, n * (n - 1) * 4 * blocks * (one_shot ? 1 : 2)) << ranks << " ranks";
+      EXPECT_EQ(counts->remote_store_bytes, n * (n - 1) * 8 * blocks * (one_shot ? 1 : 2)) << ranks << " ranks";
       EXPECT_EQ(counts->bank_conflicts(), 0u);
     }
 }

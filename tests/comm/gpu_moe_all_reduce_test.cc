@@ -116,7 +116,7 @@ TEST_F(GpuMoeAllReduce, MovesNoMoreThanTheOtherRanksAddends) {
         ASSERT_EQ(o, "");
       const uint64_t bytes = 8 * 128 * 2;
       EXPECT_EQ(counts->remote_load_bytes, (one_shot ? 4 : 2) * 3 * bytes) << "pattern " << pattern;
-      EXPECT_EQ(counts->remote_store_bytes, 4 * 3 * 4 * (one_shot ? 4 : 2 * 2)) << "pattern " << pattern;
+      EXPECT_EQ(counts->remote_store_bytes, 4 * 3 * 8 * (one_shot ? 4 : 2 * 2)) << "pattern " << pattern;
       EXPECT_EQ(counts->bank_conflicts(), 0u);
     }
 }

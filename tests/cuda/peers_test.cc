@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All-reduces of several processes' GPUs on the fake driver: what they exchange, launch and give back.
 #include "flashinfer/comm/peer_memory.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/flashinfer.h"
 #include "flashinfer/ops/comm/kernels/cuda_params.h"
@@ -55,7 +56,7 @@ TEST_F(Peers, ALaunchHasTheMemoryOfAllRanks) {
     gpu().kernel = [&](const fake::Launched& l) {
       require(l.bytes == sizeof(AllReduceCudaParams), "the parameters are the kernel's");
       const auto& p = *reinterpret_cast<const AllReduceCudaParams*>(l.params);
-      require(p.rank == rank && p.row.last == 1 && p.elements == 256, "rank and sizes");
+      require(p.meet.rank == rank && p.row.last == 1 && p.elements == 256, "rank and sizes");
       for (int r = 0; r < 3; ++r)
         for (int64_t i = 0; i < kAllReduceFlagBytes; ++i)
           require(p.row.source[r] != nullptr &&
@@ -88,6 +89,106 @@ TEST_F(Peers, ACallIsCaptured) {
     const auto& l = gpu().launches;
     require(l.size() == 2 && std::memcmp(l[0].params, l[1].params, l[0].bytes) == 0, "both launches are the same");
   });
+}
+
+AllReduceFusionWorkspaceInit on_gpu(const std::string& group, int rank) {
+  return {.group = group,
+          .rank = rank,
+          .world_size = 2,
+          .max_token_num = 4,
+          .hidden_dim = 64,
+          .dtype = DType::kF32,
+          .device = "cuda:0"};
+}
+template <class Done>
+bool in_five_seconds(Done done) {
+  for (int i = 0; i < 500 && !done(); ++i) usleep(10'000);
+  return done();
+}
+/// A call whose kernel waits until the host ends that. When the other rank was gone before it could begin, it says so.
+bool waits_until_ended(fake::Gpu& gpu, AllReduceFusionWorkspace& w, const Tensor& x, const std::string& text) {
+  gpu.kernel = [](const fake::Launched& l) {
+    const auto& p = *reinterpret_cast<const AllReduceCudaParams*>(l.params);
+    require(in_five_seconds([&] { return std::atomic_ref<uint32_t>(p.meet.report->stop).load() != 0; }),
+            "the host ends the wait");
+  };
+  const Outcome call = outcome_of([&] { allreduce_fusion({.input = x, .workspace = w, .output = x}); });
+  FI_CHECK(call.empty() || call.find(text) != call.npos, RuntimeError, call);
+  return call.empty();
+}
+/// What a wait of the library for the GPU throws, then a call.
+void expect_both_say(AllReduceFusionWorkspace& w, const Tensor& x, const std::string& text) {
+  const Outcome wait = outcome_of([] { cuda::synchronize(0, Context::current().stream); }),
+                call = outcome_of([&] { allreduce_fusion({.input = x, .workspace = w, .output = x}); });
+  FI_CHECK(wait.find(text) != wait.npos, RuntimeError, "the wait: ", wait);
+  FI_CHECK(call.find(text) != call.npos, RuntimeError, "the call: ", call);
+}
+
+/// The kernel of a rank waits; the other one's process ends.
+TEST_F(Peers, AnEndedRankEndsTheWaitsForIt) {
+  const std::string group = fresh_name();
+  const auto outcomes = run_processes(2, [&](int r) {
+    again();
+    AllReduceFusionWorkspace w(on_gpu(group, r));
+    const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
+    allreduce_fusion({.input = x, .workspace = w, .output = x});
+    cuda::synchronize(0, Context::current().stream);
+    if (r == 1) {
+      usleep(300'000);
+      raise(SIGKILL);
+    }
+    if (waits_until_ended(gpu(), w, x, ") has ended")) expect_both_say(w, x, ") has ended");
+  });
+  EXPECT_EQ(outcomes[0], "");
+  EXPECT_EQ(outcomes[1], "killed");
+}
+
+/// A kernel reports; the other rank's kernel, which waits for this one, is ended.
+TEST_F(Peers, WhatAKernelReportsReachesEveryRank) {
+  const std::string group = fresh_name();
+  for (const Outcome& o : run_processes(2, [&](int r) {
+         again();
+         AllReduceFusionWorkspace w(on_gpu(group, r));
+         const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
+         allreduce_fusion({.input = x, .workspace = w, .output = x});
+         cuda::synchronize(0, Context::current().stream);
+         const char* const text = "allreduce_fusion(pattern=0, input=[4, 64] float32, one shot): rank 1 did not arrive";
+         if (r == 1) {
+           if (waits_until_ended(gpu(), w, x, text)) expect_both_say(w, x, str("rank 0 failed: ", text));
+           return;
+         }
+         usleep(300'000);
+         gpu().kernel = [&](const fake::Launched& l) {
+           const MeetCudaParams& p = reinterpret_cast<const AllReduceCudaParams*>(l.params)->meet;
+           MeetReport& report = *p.report;
+           report.rank = 1, report.call = p.call, report.kind = static_cast<uint32_t>(MeetFailure::kLate);
+         };
+         allreduce_fusion({.input = x, .workspace = w, .output = x});
+         expect_both_say(w, x, text);
+       }))
+    EXPECT_EQ(o, "");
+}
+
+/// An error before the launch, for which the other rank's kernel waits.
+TEST_F(Peers, ARankThatRaisesEndsTheWaitsForIt) {
+  const std::string group = fresh_name();
+  for (const Outcome& o : run_processes(2, [&](int r) {
+         again();
+         AllReduceFusionWorkspace w(on_gpu(group, r));
+         const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
+         allreduce_fusion({.input = x, .workspace = w, .output = x});
+         cuda::synchronize(0, Context::current().stream);
+         const std::string text = "raised ValueError: allreduce_fusion: residual_in is required";
+         if (r == 0) {
+           if (waits_until_ended(gpu(), w, x, text)) expect_both_say(w, x, text);
+           return;
+         }
+         usleep(300'000);
+         EXPECT_HAS(outcome_of([&] { allreduce_fusion({.input = x, .workspace = w, .pattern = 1}); }), "residual_in");
+         const Outcome next = outcome_of([&] { allreduce_fusion({.input = x, .workspace = w, .output = x}); });
+         require(next.find("this rank raised ValueError: ") != next.npos, "the group stays failed");
+       }))
+    EXPECT_EQ(o, "");
 }
 
 TEST_F(Peers, AGpuWithoutALinkIsAnErrorOnEveryRank) {

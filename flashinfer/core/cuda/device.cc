@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/core/cuda/device.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/cuda/waits.h"
 
 namespace flashinfer::cuda {
 namespace {
@@ -209,6 +211,15 @@ void synchronize(int index, Handle stream) {
   const Current current(index);
   const BesideCapture beside;
   check(api().cuStreamSynchronize(stream), "cuStreamSynchronize");
+  waited(index);
+}
+
+namespace {
+std::atomic<void (*)(int)> g_on_wait{nullptr};
+}
+void on_wait(void (*check)(int index)) { g_on_wait.store(check, std::memory_order_release); }
+void waited(int index) {
+  if (auto* const check = g_on_wait.load(std::memory_order_acquire)) check(index);
 }
 
 void synchronize_device(int index) {

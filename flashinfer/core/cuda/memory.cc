@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/cuda/waits.h"
 #include "flashinfer/core/int_math.h"
 
 namespace flashinfer::cuda {
@@ -248,6 +249,7 @@ void download(void* to, const void* from, size_t bytes, int index, Handle stream
     const size_t at = (i - 1) * kPiece;
     std::memcpy(static_cast<char*>(to) + at, s.buffer[(i - 1) % 2]->data(), std::min(kPiece, bytes - at));
   }
+  waited(index);
 }
 
 void upload(void* to, const void* from, size_t bytes, int index, Handle stream) {

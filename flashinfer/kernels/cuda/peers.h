@@ -21,66 +21,69 @@ FI_CU void fence_system() {
 #if !defined(__CUDACC__)
 namespace emulated {
 /// A load or store of a flag; `how` says which, and its order. Returns what was there.
-__attribute__((always_inline)) inline uint32_t flag(uint32_t* p, uint32_t value, uint32_t how, const void* pc) {
-  Change<uint32_t> c{value, 0, 0};
-  atomic(p, how & emu::kLoadOnly ? get<uint32_t> : put<uint32_t>, c, how | emu::kOfSystem, pc);
+template <class T>
+__attribute__((always_inline)) inline T flag(T* p, T value, uint32_t how, const void* pc) {
+  Change<T> c{value, 0, 0};
+  atomic(p, how & emu::kLoadOnly ? get<T> : put<T>, c, how | emu::kOfSystem, pc);
   return c.old;
 }
 }  // namespace emulated
+#define FI_LOAD_FLAG(order, emulated_order) \
+  return emulated::flag(p, T(), emu::kLoadOnly | emu::emulated_order, FI_EMU_PC)
+#define FI_STORE_FLAG(order, emulated_order) emulated::flag(p, value, emu::kStoreOnly | emu::emulated_order, FI_EMU_PC)
+#else
+#define FI_LOAD_FLAG(order, emulated_order)                                              \
+  T x;                                                                                   \
+  if constexpr (sizeof(T) == 4)                                                          \
+    asm volatile("ld." order ".sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory"); \
+  else                                                                                   \
+    asm volatile("ld." order ".sys.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory"); \
+  return x
+#define FI_STORE_FLAG(order, emulated_order)                                               \
+  if constexpr (sizeof(T) == 4)                                                            \
+    asm volatile("st." order ".sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory"); \
+  else                                                                                     \
+    asm volatile("st." order ".sys.global.u64 [%0], %1;" ::"l"(p), "l"(value) : "memory")
 #endif
+/// A flag of 4 or 8 bytes (uint32_t, uint64_t), in any GPU's memory or the host's that is mapped. Its stores must be
+/// ordered one after another, else one may be lost.
+template <class T>
+FI_CU T load_acquire_system(T* p) {
+  FI_LOAD_FLAG("acquire", kAcquire);
+}
+template <class T>
+FI_CU T load_relaxed_system(T* p) {
+  FI_LOAD_FLAG("relaxed", kRelaxed);
+}
+template <class T>
+FI_CU void store_release_system(T* p, T value) {
+  FI_STORE_FLAG("release", kRelease);
+}
+template <class T>
+FI_CU void store_relaxed_system(T* p, T value) {
+  FI_STORE_FLAG("relaxed", kRelaxed);
+}
+#undef FI_LOAD_FLAG
+#undef FI_STORE_FLAG
 
-/// A flag, in any GPU's memory. Its stores must be ordered one after another, else one may be lost.
-FI_CU uint32_t load_acquire_system(uint32_t* p) {
+/// The time that a loop of loads takes. On the emulator a round takes a microsecond.
+class WaitTime {
+ public:
+  /// Whether the loop, in its round `round`, has lasted for longer than `limit` nanoseconds.
+  FI_CU bool is_over(uint64_t limit, uint32_t round) {
 #if defined(__CUDACC__)
-  uint32_t x;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-#else
-  return emulated::flag(p, 0, emu::kLoadOnly | emu::kAcquire, FI_EMU_PC);
-#endif
-}
-FI_CU uint32_t load_relaxed_system(uint32_t* p) {
-#if defined(__CUDACC__)
-  uint32_t x;
-  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-  return x;
-#else
-  return emulated::flag(p, 0, emu::kLoadOnly | emu::kRelaxed, FI_EMU_PC);
-#endif
-}
-FI_CU void store_release_system(uint32_t* p, uint32_t value) {
-#if defined(__CUDACC__)
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-#else
-  emulated::flag(p, value, emu::kStoreOnly | emu::kRelease, FI_EMU_PC);
-#endif
-}
-FI_CU void store_relaxed_system(uint32_t* p, uint32_t value) {
-#if defined(__CUDACC__)
-  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-#else
-  emulated::flag(p, value, emu::kStoreOnly | emu::kRelaxed, FI_EMU_PC);
-#endif
-}
-
-/// Waits until the flag is at `epoch` or beyond, in the order of numbers that wrap around; what its setter released is
-/// visible then. A kernel that waits for longer than `limit` nanoseconds ends with an error of its context. (On the
-/// emulator a thread that waits for ever is an error anyway.)
-FI_GLOBAL_FN void wait_for_epoch(uint32_t* flag, uint32_t epoch, uint64_t limit) {
-#if defined(__CUDACC__)
-  uint64_t begin = 0;
-  for (uint32_t tries = 1; static_cast<int32_t>(load_acquire_system(flag) - epoch) < 0; ++tries) {
-    if (tries % 4096 != 0) continue;
+    (void)round;
     uint64_t now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    if (begin == 0) begin = now;
-    if (now - begin > limit) asm volatile("trap;");
-  }
+    if (begin_ == 0) begin_ = now;
+    return now - begin_ > limit;
 #else
-  (void)limit;
-  while (static_cast<int32_t>(load_acquire_system(flag) - epoch) < 0) {
-  }
+    return uint64_t{round} * 1000 > limit;
 #endif
-}
+  }
+
+ private:
+  [[maybe_unused]] uint64_t begin_ = 0;
+};
 
 }  // namespace flashinfer::cu

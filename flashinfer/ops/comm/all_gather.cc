@@ -111,6 +111,7 @@ op::Prepared prepare_cuda(const A& a) {
                     .out_stride = a.out->stride(0) * item,
                     .begin = {0}};
   for (const int64_t n : a.columns) call.begin.push_back(call.begin.back() + n * item);
+  call.signature = signature_of(a);
   return prepare_columns_on_gpu(std::move(call), state_of(a).memory->gpu);
 }
 

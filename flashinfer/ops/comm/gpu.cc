@@ -32,18 +32,40 @@ void share_memory(AllReduceGpu& gpu, Group& group, int64_t bytes) {
   gpu.slot = round_up(std::max(bytes, gpu.ranks * kLeastOfRank), 256);
   gpu.memory =
       flashinfer::comm::PeerMemory::share(group, gpu.device, kAllReduceFlagBytes + kAllReduceGpuSlots * gpu.slot);
-  gpu.phases = Tensor::zeros({kAllReduceBlocks}, DType::kU32, gpu.device);
+  gpu.words = Tensor::zeros({kPhaseWords}, DType::kU32, gpu.device);
   if (gpu.device.type != DeviceType::kEmu) return;
   gpu.emulated = meet_emulated(group);
   gpu.emulated->add_memory(gpu.rank, gpu.memory->of(gpu.rank));
 }
 }  // namespace
 
-void AllReduceGpu::launch(const jit::CudaLoaded& kernel, const void* params, size_t size, const cuda::Launch& l) const {
+MeetCudaParams AllReduceGpu::meet(const flashinfer::comm::Signature& call) const {
+  return {.words = reinterpret_cast<uint32_t*>(words.data()),
+          .report = said->report(),
+          .limit = static_cast<uint64_t>(flashinfer::comm::timeout_seconds() * 1e9),
+          .call = said->note(call),
+          .rank = rank};
+}
+void AllReduceGpu::begin(const flashinfer::comm::Signature& call) {
+  said->check();
+  const int64_t number = calls++;
+  if (!nccl) return;
+  const std::string difference = said->difference(number, call);
+  if (difference.empty()) return;
+  nccl->abandon(difference);
+  throw flashinfer::comm::GroupError(str("group '", nccl->group().name(), "', rank ", rank, ": ", difference));
+}
+void AllReduceGpu::abandon(const std::string& reason) {
   if (emulated)
-    emulated->launch(rank, kernel, params, size, l, flashinfer::comm::timeout_seconds());
+    emulated->abandon(rank, reason);
   else
-    jit::launch(kernel, params, size, l);
+    said->abandon(reason);
+  if (nccl) nccl->abandon(reason);
+}
+void AllReduceGpu::launch(const jit::CudaLoaded& kernel, const void* params, size_t size, const cuda::Launch& l) const {
+  if (!emulated) return jit::launch(kernel, params, size, l);
+  emulated->launch(rank, kernel, params, size, l, flashinfer::comm::timeout_seconds());
+  said->check();
 }
 
 std::shared_ptr<AllReduceGpu> share_on_gpu(const std::shared_ptr<Group>& group, Device device, int64_t bytes,
@@ -56,6 +78,7 @@ std::shared_ptr<AllReduceGpu> share_on_gpu(const std::shared_ptr<Group>& group, 
   std::string why_no_peers;
   if (backend != "nccl") try {
       share_memory(*gpu, *group, bytes);
+      gpu->said = std::make_unique<GpuCalls>(group, device, true);
       return gpu;
     } catch (const NotImplementedError& e) {
       if (backend == "peers" || group->size() == 1) throw;
@@ -63,6 +86,7 @@ std::shared_ptr<AllReduceGpu> share_on_gpu(const std::shared_ptr<Group>& group, 
     }
   try {
     gpu->nccl = flashinfer::comm::NcclGroup::connect(group, device);
+    gpu->said = std::make_unique<GpuCalls>(group, device, false);
   } catch (const RuntimeError& e) {
     throw NotImplementedError(why_no_peers + e.message());
   }

@@ -14,6 +14,7 @@
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/common/factor_source.h"
 #include "flashinfer/op/prepared.h"
+#include "flashinfer/ops/comm/gpu_calls.h"
 #include "flashinfer/ops/comm/kernels/cuda_params.h"
 
 namespace flashinfer::ops::comm {
@@ -24,12 +25,19 @@ struct AllReduceGpu {
   std::shared_ptr<flashinfer::comm::PeerMemory> memory{};  // null: `nccl`
   std::shared_ptr<flashinfer::comm::NcclGroup> nccl{};
   std::shared_ptr<jit::EmulatedRanks> emulated{};  // null on a GPU
-  Tensor phases{};                                 // of the memory: u32 [kAllReduceBlocks]
+  Tensor words{};                                  // of the memory: u32 [kPhaseWords]
+  std::unique_ptr<GpuCalls> said{};
   int rank = 0, ranks = 1;
   int64_t slot = 0;  // bytes
   int blocks = 1;    // of a launch at most, the same on all ranks
   int64_t calls = 0;
 
+  /// The parameters of a launch that meets the other ranks'. `call`: what they must pass alike.
+  MeetCudaParams meet(const flashinfer::comm::Signature& call) const;
+  /// Counts a call. GroupError: one has failed, or another rank calls something else.
+  void begin(const flashinfer::comm::Signature& call);
+  /// This rank raises `reason` instead of its next launch.
+  void abandon(const std::string& reason);
   /// A cooperative launch that waits for the other ranks'.
   void launch(const jit::CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch) const;
 };
@@ -50,6 +58,7 @@ struct AllReduceOnGpu {
   AllReduceConfig config;
   AllReduceParams params;
   int64_t tokens;
+  flashinfer::comm::Signature signature{};
   FactorSource scale{};
   bool one_shot = true;
   ExpertsOnGpu experts{};
@@ -57,6 +66,7 @@ struct AllReduceOnGpu {
 op::Prepared prepare_on_gpu(const AllReduceOnGpu& call, const std::shared_ptr<AllReduceGpu>& gpu);
 /// Block `rank` of the sum of the ranks' inputs, which are as many blocks.
 op::Prepared prepare_scatter_on_gpu(const TensorView& input, const TensorView& out, bool fp32_acc,
+                                    const flashinfer::comm::Signature& signature,
                                     const std::shared_ptr<AllReduceGpu>& gpu);
 
 /// A matrix of which columns go to the ranks, and one whose columns come from them. Widths and strides are bytes; a
@@ -68,6 +78,7 @@ struct ColumnsOnGpu {
   void* out;
   int64_t out_rows, out_stride;
   std::vector<int64_t> begin;  // [ranks + 1]: where each rank's columns begin in a row of `out`
+  flashinfer::comm::Signature signature{};
 };
 op::Prepared prepare_columns_on_gpu(ColumnsOnGpu call, const std::shared_ptr<AllReduceGpu>& gpu);
 

@@ -82,21 +82,21 @@ Launch launch_of(const AllReduceOnGpu& call, AllReduceWay way, int ranks, int64_
   }
   const int64_t share = way == AllReduceWay::kTwoShots ? ceil_div(p.row.last, ranks) : p.row.last;
   l.at.grid[0] = static_cast<unsigned>(std::min<int64_t>(share, waits ? gpu->blocks : 1 << 16));
-  p.rank = gpu->rank;
+  p.meet.rank = gpu->rank;
   if (waits) {
     for (int r = 0; r < ranks; ++r) p.row.source[r] = gpu->memory->of(r);
-    p.phases = reinterpret_cast<uint32_t*>(gpu->phases.data());
+    p.meet = gpu->meet(call.signature);
     p.slot = gpu->slot;
-    p.limit = static_cast<uint64_t>(flashinfer::comm::timeout_seconds() * 1e9);
+    l.at.shared_bytes = std::max(l.at.shared_bytes, kMeetSharedBytes);
   }
   if (!l.why_not.empty()) return l;
   l.kernel = &jit::cuda_kernel<kAllReduceCuda>(config, gpu->device);
   l.why_not = l.kernel->why_not;
   return l;
 }
-op::Prepared prepare_on_peers(const Launch& l, const Gpu& gpu) {
-  return [kernel = l.kernel, p = l.params, at = l.at, gpu] {
-    ++gpu->calls;
+op::Prepared prepare_on_peers(const Launch& l, const AllReduceOnGpu& call, const Gpu& gpu) {
+  return [kernel = l.kernel, p = l.params, at = l.at, signature = call.signature, gpu] {
+    gpu->begin(signature);
     if (at.grid[0] != 0) gpu->launch(*kernel, &p, sizeof p, at);
   };
 }
@@ -114,13 +114,14 @@ void run_over(Launch l, const void* sources, int64_t bytes, int ranks) {
 /// gathers the sums.
 struct OverNccl {
   Gpu gpu;
+  flashinfer::comm::Signature signature;
   bool one_shot;
   Launch addend, sum, finish;  // those without a kernel are left out; `finish` is of all rows
   const void* in;
   int64_t part = 0, own = 0, all;  // bytes: of a part, of this rank's, of the tensor
 
   void run() {
-    ++gpu->calls;
+    gpu->begin(signature);
     if (all == 0) return;
     Tensor experts;
     const void* from = in;
@@ -167,6 +168,7 @@ AllReduceOnGpu sum_of(const AllReduceOnGpu& call) {
 op::Prepared prepare_over_nccl(const AllReduceOnGpu& call, const Gpu& gpu) {
   const int64_t d = call.params.d, row = d * call.input.item_size(), elements = call.tokens * d;
   OverNccl c{.gpu = gpu,
+             .signature = call.signature,
              .one_shot = call.one_shot || gpu->ranks == 1,
              .addend = {},
              .sum = {},
@@ -191,11 +193,12 @@ op::Prepared prepare_over_nccl(const AllReduceOnGpu& call, const Gpu& gpu) {
 }
 
 /// Blocks through slots that may be smaller: a launch for each part of them.
-op::Prepared prepare_pieces(const Launch& whole, const TensorView& input, const TensorView& out, const Gpu& gpu) {
+op::Prepared prepare_pieces(const Launch& whole, const TensorView& input, const TensorView& out,
+                            const AllReduceOnGpu& call, const Gpu& gpu) {
   const int64_t item = input.item_size(), block = out.numel(), most = gpu->slot / gpu->ranks / 16 * 16 / item;
-  return [whole, gpu, item, block, most, in = static_cast<const std::byte*>(input.data()),
+  return [whole, gpu, item, block, most, signature = call.signature, in = static_cast<const std::byte*>(input.data()),
           to = static_cast<std::byte*>(out.data())] {
-    ++gpu->calls;
+    gpu->begin(signature);
     Launch l = whole;
     AllReduceCudaParams& p = l.params;
     for (int64_t at = 0; at < block; at += p.elements) {
@@ -216,24 +219,25 @@ op::Prepared prepare_on_gpu(const AllReduceOnGpu& call, const Gpu& gpu) {
   const AllReduceWay way = call.one_shot ? AllReduceWay::kOneShot : AllReduceWay::kTwoShots;
   const Launch l = launch_of(call, way, gpu->ranks, call.tokens * call.params.d, gpu);
   if (!l.why_not.empty()) return op::Unsupported{l.why_not};
-  return prepare_on_peers(l, gpu);
+  return prepare_on_peers(l, call, gpu);
 }
 
-op::Prepared prepare_scatter_on_gpu(const TensorView& input, const TensorView& out, bool fp32_acc, const Gpu& gpu) {
+op::Prepared prepare_scatter_on_gpu(const TensorView& input, const TensorView& out, bool fp32_acc,
+                                    const flashinfer::comm::Signature& signature, const Gpu& gpu) {
   if (gpu->ranks == 1)
     return [gpu, in = input.data(), to = out.data(), bytes = static_cast<size_t>(out.nbytes())] {
       ++gpu->calls;
       copy_bytes(to, gpu->device, in, gpu->device, bytes);
     };
-  AllReduceOnGpu call{.input = input, .config = {}, .params = {}, .tokens = 0};
+  AllReduceOnGpu call{.input = input, .config = {}, .params = {}, .tokens = 0, .signature = signature};
   call.config = {input.dtype(), input.dtype(), fp32_acc, 0, AllReduceQuant::kNone};
   call.params.out = out.data();
   const AllReduceWay way = gpu->nccl ? AllReduceWay::kGathered : AllReduceWay::kScatter;
   const Launch l = launch_of(call, way, gpu->ranks, out.numel(), gpu);
   if (!l.why_not.empty()) return op::Unsupported{l.why_not};
-  if (!gpu->nccl) return prepare_pieces(l, input, out, gpu);
-  return [l, gpu, in = input.data(), bytes = out.nbytes()] {
-    ++gpu->calls;
+  if (!gpu->nccl) return prepare_pieces(l, input, out, call, gpu);
+  return [l, gpu, signature, in = input.data(), bytes = out.nbytes()] {
+    gpu->begin(signature);
     if (bytes == 0) return;
     const Tensor received = scratch(gpu->ranks * bytes, gpu);
     gpu->nccl->all_to_all(in, received.data(), static_cast<size_t>(bytes), Context::current().stream);

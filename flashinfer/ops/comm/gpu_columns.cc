@@ -46,14 +46,14 @@ struct Columns {
     p.in_rows = call.in_rows, p.in_stride = call.in_stride, p.in_width = call.in_width;
     p.out_rows = call.out_rows, p.out_stride = call.out_stride;
     p.in_parts = call.to_each ? gpu->ranks : 1;
-    p.rank = gpu->rank;
-    p.limit = static_cast<uint64_t>(flashinfer::comm::timeout_seconds() * 1e9);
+    p.meet.rank = gpu->rank;
     return p;
   }
   cuda::Launch launch(int64_t bytes, int most, bool waits) const {
     const int64_t tiles = ceil_div(bytes, kColumnsTile);
     return {.grid = {static_cast<unsigned>(std::min<int64_t>(tiles, most)), 1, 1},
             .block = {kThreads, 1, 1},
+            .shared_bytes = waits ? kMeetSharedBytes : 0,
             .cooperative = waits};
   }
 
@@ -62,7 +62,7 @@ struct Columns {
     const int64_t all = most_bytes(), shared = call.to_each ? gpu->ranks : 1;
     const int64_t piece = gpu->ranks == 1 ? all : gpu->slot / shared / kColumnsTile * kColumnsTile;
     for (int r = 0; r < gpu->ranks; ++r) p.source[r] = gpu->memory ? gpu->memory->of(r) : nullptr;
-    p.phases = gpu->memory ? reinterpret_cast<uint32_t*>(gpu->phases.data()) : nullptr;
+    if (gpu->ranks > 1) p.meet = gpu->meet(call.signature);
     p.slot = gpu->slot;
     for (p.first = 0; p.first < all; p.first = p.last) {
       p.last = std::min(all, p.first + piece);
@@ -111,7 +111,7 @@ struct Columns {
     gpu->nccl->exchange(sends, receives, stream);
   }
   void run() const {
-    ++gpu->calls;
+    gpu->begin(call.signature);
     if (most_bytes() == 0) return;
     if (gpu->nccl && gpu->ranks > 1)
       with_nccl();

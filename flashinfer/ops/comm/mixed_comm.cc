@@ -124,6 +124,10 @@ void validate(const R& a) {
   if (s.memory->window) check_room(s, s.world_size, a.input.item_size());
 }
 op::Shape scatter_shape(const R& a) { return with_rows(a.input, a.input.size(0) / state_of(a).world_size); }
+flashinfer::comm::Signature signature_of(const R& a) {
+  return signature(CallKind::kReduceScatter,
+                   {a.input.size(0), a.input.numel(), static_cast<int64_t>(a.input.dtype()), a.fp32_acc});
+}
 op::Prepared prepare_scatter(const R& a) {
   const jit::Loaded& kernel = sum_kernel(a.input.dtype(), a.fp32_acc);
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
@@ -132,12 +136,11 @@ op::Prepared prepare_scatter(const R& a) {
     PartialSums sums(a.input, s.world_size, {{all_ranks(s.world_size), s.rank, static_cast<std::byte*>(a.out->data())}},
                      s);
     sums.keep(s.rank);
-    sums.run(fn, signature(CallKind::kReduceScatter,
-                           {a.input.size(0), a.input.numel(), static_cast<int64_t>(a.input.dtype()), a.fp32_acc}));
+    sums.run(fn, signature_of(a));
   };
 }
 op::Prepared prepare_scatter_cuda(const R& a) {
-  return prepare_scatter_on_gpu(a.input, *a.out, a.fp32_acc, state_of(a).memory->gpu);
+  return prepare_scatter_on_gpu(a.input, *a.out, a.fp32_acc, signature_of(a), state_of(a).memory->gpu);
 }
 void number_call(R& a) { a.call = number_of_call(a.workspace); }
 op::Cost cost(const R& a) {

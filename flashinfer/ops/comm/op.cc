@@ -264,7 +264,13 @@ op::Prepared prepare(const A& a) {
 
 op::Prepared prepare_cuda(const A& a) {
   const AllReduceState& s = state_of(a);
-  AllReduceOnGpu call{a.input, config_of(a), params_of(a), tokens(a), scale_source(a), gpu_one_shot(a, s)};
+  AllReduceOnGpu call{.input = a.input,
+                      .config = config_of(a),
+                      .params = params_of(a),
+                      .tokens = tokens(a),
+                      .scale = scale_source(a),
+                      .one_shot = gpu_one_shot(a, s)};
+  call.signature = signature_of(a, call.one_shot);
   call.experts = experts_on_gpu(a);
   if (is_moe_reduction(a)) call.params.out = data_or_null(a.output);
   return prepare_on_gpu(call, s.memory->gpu);

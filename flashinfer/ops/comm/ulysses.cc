@@ -104,11 +104,14 @@ class Exchange {
 };
 
 template <Way kWay>
+flashinfer::comm::Signature signature_of(const A& a) {
+  return signature(kWay == Way::kScatter ? CallKind::kUlyssesScatter : CallKind::kUlyssesGather,
+                   {a.x.size(0), a.x.size(1), a.x.size(2), a.x.size(3), static_cast<int64_t>(a.x.dtype())});
+}
+template <Way kWay>
 void launch(const A& a) {
   const AllReduceState& s = state_of(a);
-  constexpr CallKind kKind = kWay == Way::kScatter ? CallKind::kUlyssesScatter : CallKind::kUlyssesGather;
-  Exchange(parts_of<kWay>(a, s.world_size), s)
-      .run(signature(kKind, {a.x.size(0), a.x.size(1), a.x.size(2), a.x.size(3), static_cast<int64_t>(a.x.dtype())}));
+  Exchange(parts_of<kWay>(a, s.world_size), s).run(signature_of<kWay>(a));
 }
 /// A row is a position with all heads, or a whole sequence.
 template <Way kWay>
@@ -128,6 +131,7 @@ op::Prepared prepare_cuda(const A& a) {
                     .out_stride = ranks * (scatter ? sequence : heads),
                     .begin = {}};
   for (int64_t r = 0; r <= ranks; ++r) call.begin.push_back(r * (scatter ? sequence : heads));
+  call.signature = signature_of<kWay>(a);
   return prepare_columns_on_gpu(std::move(call), state_of(a).memory->gpu);
 }
 void number_call(A& a) { a.call = number_of_call(a.workspace); }

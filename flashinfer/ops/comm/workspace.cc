@@ -80,9 +80,7 @@ void launch_init(const Init& a) {
     const auto& s = o.as<AllReduceState>();
     if (!s.memory) return;
     if (s.memory->window) s.memory->window->abandon(reason);
-    if (!s.memory->gpu) return;
-    if (s.memory->gpu->emulated) s.memory->gpu->emulated->abandon(static_cast<int>(s.rank), reason);
-    if (s.memory->gpu->nccl) s.memory->gpu->nccl->abandon(reason);
+    if (s.memory->gpu) s.memory->gpu->abandon(reason);
   });
   const auto group =
       flashinfer::comm::Group::connect(a.group, static_cast<int>(a.rank), static_cast<int>(a.world_size));

@@ -29,7 +29,10 @@ FI_GLOBAL_FN void meet(const P& p, Signal signal, Wait wait) {
   wait(flag_of(p, p.rank, thread_x()));
 }
 FI_GLOBAL_FN void release(uint32_t* flag, uint32_t epoch = 1) { store_release_system(flag, epoch); }
-FI_GLOBAL_FN void acquire(uint32_t* flag, uint32_t epoch = 1) { wait_for_epoch(flag, epoch, 0); }
+FI_GLOBAL_FN void acquire(uint32_t* flag, uint32_t epoch = 1) {
+  while (load_acquire_system(flag) < epoch) {
+  }
+}
 FI_GLOBAL_FN void barrier(const P& p, uint32_t epoch) {
   sync_threads();
   meet(p, [&](uint32_t* f) { release(f, epoch); }, [&](uint32_t* f) { acquire(f, epoch); });
@@ -50,7 +53,7 @@ FI_GLOBAL_FN void no_fence(const P& p) {
       p,
       [](uint32_t* f) {
         if (!kBug) fence_system();
-        store_relaxed_system(f, 1);
+        store_relaxed_system(f, 1u);
       },
       [](uint32_t* f) { acquire(f); });
 }
@@ -61,7 +64,7 @@ FI_GLOBAL_FN void fence_of_gpu(const P& p) {
       p,
       [](uint32_t* f) {
         kBug ? fence() : fence_system();
-        store_relaxed_system(f, 1);
+        store_relaxed_system(f, 1u);
       },
       [](uint32_t* f) { acquire(f); });
 }
@@ -98,7 +101,7 @@ FI_GLOBAL_FN void plain_flag(const P& p) {
         if (kBug)
           *static_cast<volatile uint32_t*>(f) = 1;
         else
-          store_relaxed_system(f, 1);
+          store_relaxed_system(f, 1u);
       },
       [](uint32_t* f) { acquire(f); });
 }
@@ -144,7 +147,7 @@ FI_GLOBAL_FN void flag_reset(const P& p) {
         p, [&](uint32_t* f) { release(f, kBug ? 1 : round); },
         [&](uint32_t* f) {
           acquire(f, kBug ? 1 : round);
-          if (kBug) store_relaxed_system(f, 0);
+          if (kBug) store_relaxed_system(f, 0u);
         });
     sync_threads();
     sum(p, round - 1);

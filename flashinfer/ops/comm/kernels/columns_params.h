@@ -45,10 +45,8 @@ struct ColumnsCudaParams {
   int64_t out_rows, out_stride;
   int64_t first, last;  // of each part; what is there of [first, last) is moved
   int in_parts;         // one for each rank, or 1 for all
-  int rank;
-  uint32_t* phases;  // the rest as in AllReduceCudaParams
-  int64_t slot;
-  uint64_t limit;
+  MeetCudaParams meet;
+  int64_t slot;  // bytes
 };
 
 }  // namespace flashinfer

@@ -4,16 +4,10 @@
 #include <stdint.h>
 
 #include "flashinfer/kernels/common/factor_source.h"
+#include "flashinfer/ops/comm/kernels/meet_params.h"
 #include "flashinfer/ops/comm/kernels/params.h"
 
 namespace flashinfer {
-
-/// Blocks of a launch, at most: each has its flags.
-inline constexpr int kAllReduceBlocks = 64;
-/// A rank's memory begins with flags, u32 [kAllReduceBlocks][kAllReduceRanks]: how many phases the block of that rank
-/// has told. Then two slots for its input, which calls use in turn, and one for the sums of its part of the rows.
-inline constexpr int64_t kAllReduceFlagBytes = int64_t{kAllReduceBlocks} * kAllReduceRanks * 4;
-inline constexpr int kAllReduceInputSlots = 2, kAllReduceGpuSlots = 3;
 
 /// How the ranks' inputs come to the sum.
 enum class AllReduceWay : unsigned char {
@@ -82,11 +76,9 @@ struct AllReduceCudaParams {
   FactorSource scale;   // of FP8 and FP4
   const void* input;
   ExpertsCudaParams experts;
-  uint32_t* phases;        // of this rank alone: those that each block has passed
+  MeetCudaParams meet;
   int64_t elements, slot;  // slot: bytes
   int64_t gap;             // kScatter: elements of `input` between two blocks; `input` is rank * gap behind its begin
-  uint64_t limit;          // nanoseconds that a block waits for another rank
-  int rank;
 };
 
 }  // namespace flashinfer

@@ -7,7 +7,7 @@
 // Order: a call's input lies in one of two slots, in turn. It is written again two calls later; then block 0 has met
 // the others in the call between, whose launches begin when those before have ended, so all reads of it are done,
 // whatever the sizes of the calls were. Sums are written after a phase of the same call, so one slot does. Phases are
-// counted, never reset; every launch advances the count of all blocks by two.
+// counted, never reset (meet.cuh).
 //
 // Bits: sums are in the order of ranks, so all ranks, one shot and two, and the CPU get the same.
 #pragma once
@@ -45,11 +45,12 @@ FI_GLOBAL_FN void share_row(const AllReduceCudaParams& p, int64_t i, int64_t slo
   using T = typename A::T;
   constexpr int kLoads = 4;
   AllReduceRow<C> row(p, i);
-  if constexpr (kSharesOwn<C>) return store_row<C>(slot_of<C>(p, p.rank, slot) + row.at, row.d, SumOfExperts<C>{p, i});
+  if constexpr (kSharesOwn<C>)
+    return store_row<C>(slot_of<C>(p, p.meet.rank, slot) + row.at, row.d, SumOfExperts<C>{p, i});
   if constexpr (C.way == AllReduceWay::kScatter) row.at += block * p.elements;
   const T* from = static_cast<const T*>(p.input) + row.at;
-  if constexpr (C.way == AllReduceWay::kScatter) from += (block - p.rank) * p.gap;
-  T* const to = slot_of<C>(p, p.rank, slot) + row.at;
+  if constexpr (C.way == AllReduceWay::kScatter) from += (block - p.meet.rank) * p.gap;
+  T* const to = slot_of<C>(p, p.meet.rank, slot) + row.at;
   for (int64_t base = thread_x() * A::N; base < row.d; base += kLoads * A::kStep) {
     RawPiece<T, A::N> x[kLoads];
 #pragma unroll
@@ -77,7 +78,7 @@ struct SumOfRanks {
   int64_t row, d, slot;
   FI_GLOBAL_FN const T* input_of(int r) const {
     if constexpr (C.way == AllReduceWay::kGathered) return static_cast<const T*>(p.row.source[r]);
-    return r == p.rank && !kSharesOwn<C> ? static_cast<const T*>(p.input) : slot_of<C>(p, r, slot);
+    return r == p.meet.rank && !kSharesOwn<C> ? static_cast<const T*>(p.input) : slot_of<C>(p, r, slot);
   }
   FI_GLOBAL_FN void operator()(int64_t at, float (&v)[A::N]) const {
 #pragma unroll
@@ -119,72 +120,84 @@ struct SumOfPart {
   }
 };
 
-/// Phase 1: the rows of this block.
+/// The rows of this block from the ranks' inputs.
 template <AllReduceCudaConfig C>
-FI_GLOBAL_FN void one_shot(const AllReduceCudaParams& p, uint32_t phase, int64_t slot) {
-  if constexpr ((C.ranks > 1 || kSharesOwn<C>) && C.way != AllReduceWay::kGathered) {
-    for (int64_t i = block_x(); i < p.row.last; i += blocks_x()) share_row<C>(p, i, slot);
-    meet_ranks<C.ranks>(p.row.source, p.rank, phase + 1, p.limit);
-  }
+FI_GLOBAL_FN void finish_rows(const AllReduceCudaParams& p, int64_t slot, bool ok) {
   for (int64_t i = block_x(); i < p.row.last; i += blocks_x()) {
     const AllReduceRow<C> row(p, i);
-    finish_row<C>(p, i, SumOfRanks<C>{p, row.at, row.d, slot});
+    finish_row<C>(p, i, SumOfRanks<C>{p, row.at, row.d, slot}, ok);
   }
+}
+/// Phase 1: the rows of this block.
+template <AllReduceCudaConfig C>
+FI_GLOBAL_FN void one_shot(const AllReduceCudaParams& p, Meeting<C.ranks>& ranks) {
+  const int64_t slot = ranks.slot();
+  if constexpr (C.ranks > 1 || kSharesOwn<C>) {
+    for (int64_t i = block_x(); i < p.row.last && ranks.ok(); i += blocks_x()) share_row<C>(p, i, slot);
+    ranks.meet(1);
+  }
+  finish_rows<C>(p, slot, ranks.ok());
 }
 
 /// Phase 1: the rows of the other ranks' parts (with experts of all). Phase 2: the sums of those in this rank's part.
 template <AllReduceCudaConfig C>
-FI_GLOBAL_FN void two_shots(const AllReduceCudaParams& p, uint32_t phase, int64_t slot) {
+FI_GLOBAL_FN void two_shots(const AllReduceCudaParams& p, Meeting<C.ranks>& ranks) {
   using T = scalar_of_t<C.dtype>;
   constexpr int kRanks = C.ranks;
+  const int64_t slot = ranks.slot();
   const auto each = [&](int s, auto f) {
     const AllReducePart part(p, s, kRanks);
     for (int64_t i = part.first + block_x(); i < part.last; i += blocks_x()) f(i, AllReduceRow<C>(p, i));
   };
-  for (int s = 0; s < kRanks; ++s)
-    if (s != p.rank || kSharesOwn<C>) each(s, [&](int64_t i, const AllReduceRow<C>&) { share_row<C>(p, i, slot); });
-  meet_ranks<kRanks>(p.row.source, p.rank, phase + 1, p.limit);
-  each(p.rank, [&](int64_t, const AllReduceRow<C>& row) {
-    store_row<C>(slot_of<C>(p, p.rank, kAllReduceInputSlots) + row.at, row.d, SumOfRanks<C>{p, row.at, row.d, slot});
-  });
-  meet_ranks<kRanks>(p.row.source, p.rank, phase + 2, p.limit);
+  for (int s = 0; s < kRanks && ranks.ok(); ++s)
+    if (s != p.meet.rank || kSharesOwn<C>)
+      each(s, [&](int64_t i, const AllReduceRow<C>&) { share_row<C>(p, i, slot); });
+  ranks.meet(1);
+  if (ranks.ok())
+    each(p.meet.rank, [&](int64_t, const AllReduceRow<C>& row) {
+      store_row<C>(slot_of<C>(p, p.meet.rank, kAllReduceInputSlots) + row.at, row.d,
+                   SumOfRanks<C>{p, row.at, row.d, slot});
+    });
+  ranks.meet(2);
   for (int k = 0; k < kRanks; ++k) {  // each rank begins with another one's part
-    const int s = p.rank + k < kRanks ? p.rank + k : p.rank + k - kRanks;
+    const int s = p.meet.rank + k < kRanks ? p.meet.rank + k : p.meet.rank + k - kRanks;
     const T* const sums = slot_of<C>(p, s, kAllReduceInputSlots);
-    each(s, [&](int64_t i, const AllReduceRow<C>& row) { finish_row<C>(p, i, SumOfPart<C>{sums + row.at, row.d}); });
+    each(s, [&](int64_t i, const AllReduceRow<C>& row) {
+      finish_row<C>(p, i, SumOfPart<C>{sums + row.at, row.d}, ranks.ok());
+    });
   }
 }
 
 /// Phase 1: the tiles of the other ranks' blocks.
 template <AllReduceCudaConfig C>
-FI_GLOBAL_FN void scatter(const AllReduceCudaParams& p, uint32_t phase, int64_t slot) {
+FI_GLOBAL_FN void scatter(const AllReduceCudaParams& p, Meeting<C.ranks>& ranks) {
   using T = scalar_of_t<C.dtype>;
-  for (int s = 0; s < C.ranks; ++s)
-    for (int64_t i = block_x(); i < p.row.last && s != p.rank; i += blocks_x()) share_row<C>(p, i, slot, s);
-  meet_ranks<C.ranks>(p.row.source, p.rank, phase + 1, p.limit);
+  const int64_t slot = ranks.slot();
+  for (int s = 0; s < C.ranks && ranks.ok(); ++s)
+    for (int64_t i = block_x(); i < p.row.last && s != p.meet.rank; i += blocks_x()) share_row<C>(p, i, slot, s);
+  ranks.meet(1);
   for (int64_t i = block_x(); i < p.row.last; i += blocks_x()) {
     const AllReduceRow<C> row(p, i);
-    store_row<C>(static_cast<T*>(p.row.out) + row.at, row.d,
-                 SumOfRanks<C>{p, p.rank * p.elements + row.at, row.d, slot});
+    const SumOfRanks<C> sum{p, p.meet.rank * p.elements + row.at, row.d, slot};
+    store_row<C>(static_cast<T*>(p.row.out) + row.at, row.d, OrNan<C, SumOfRanks<C>>{sum, ranks.ok()});
   }
 }
 
 template <AllReduceCudaConfig C>
 FI_GLOBAL_FN void all_reduce(const AllReduceCudaParams& p) {
   if constexpr (C.way == AllReduceWay::kGathered) {
-    one_shot<C>(p, 0, 0);
+    finish_rows<C>(p, 0, true);
   } else if constexpr (C.way == AllReduceWay::kAddend) {
-    for (int64_t i = block_x(); i < p.row.last; i += blocks_x()) finish_row<C>(p, i, SumOfExperts<C>{p, i});
+    for (int64_t i = block_x(); i < p.row.last; i += blocks_x()) finish_row<C>(p, i, SumOfExperts<C>{p, i}, true);
   } else {
-    const uint32_t phase = p.phases[block_x()];
-    const int64_t slot = phase / 2 % kAllReduceInputSlots;
+    Meeting<C.ranks> ranks(p.row.source, p.meet);
     if constexpr (C.way == AllReduceWay::kScatter)
-      scatter<C>(p, phase, slot);
+      scatter<C>(p, ranks);
     else if constexpr (C.way == AllReduceWay::kOneShot || C.ranks == 1)
-      one_shot<C>(p, phase, slot);
+      one_shot<C>(p, ranks);
     else
-      two_shots<C>(p, phase, slot);
-    count_phases(p.phases, phase + 2, C.threads);
+      two_shots<C>(p, ranks);
+    ranks.end(C.threads);
   }
   if constexpr (C.quant == AllReduceQuant::kNvfp4) clear_padding(p.row, C.threads);
 }

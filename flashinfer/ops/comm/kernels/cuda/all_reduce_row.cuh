@@ -34,6 +34,19 @@ FI_GLOBAL_FN void store_row(typename AllReduceOf<C>::T* to, int64_t d, const Val
   }
 }
 
+/// NaN instead of a value that could not be computed.
+template <AllReduceCudaConfig C, class Value>
+struct OrNan {
+  using A = AllReduceOf<C>;
+  const Value& value;
+  bool ok;
+  FI_GLOBAL_FN void operator()(int64_t at, float (&v)[A::N]) const {
+    if (ok) return value(at, v);
+#pragma unroll
+    for (int i = 0; i < A::N; ++i) v[i] = __builtin_bit_cast(float, 0x7fc00000u);
+  }
+};
+
 /// The sum of squares of a row in shared memory, in the order of kernels/cpu/lanes.h: element i is added to lane i %
 /// 64, then lanes 32, 16, ... 1 apart are. By one warp, whose lane l has lanes 2l and 2l + 1; every lane gets it.
 template <class T>
@@ -61,6 +74,7 @@ struct FinishRow {
   static constexpr bool kAligned = A::kAligned;
   const AllReduceCudaParams& p;
   int64_t r;  // the row
+  bool ok;    // else its values are NaN
 
   FI_GLOBAL_FN static float* words() { return reinterpret_cast<float*>(shared()); }
   FI_GLOBAL_FN static T* row() { return reinterpret_cast<T*>(shared() + 128); }
@@ -143,7 +157,8 @@ struct FinishRow {
       uint32_t words[1];
       block_codes<false>(v, s, words);
       store_codes<kAligned, N / 2>(codes + at / 2, words);
-      if (at % 16 == 0) scales[sf_column_offset(p.row.layout, at / 16)] = static_cast<uint8_t>(s.byte);
+      constexpr uint32_t kNan = 0x7f;  // codes have none
+      if (at % 16 == 0) scales[sf_column_offset(p.row.layout, at / 16)] = static_cast<uint8_t>(ok ? s.byte : kNan);
     });
     for (int64_t c = columns + thread_x(); c < sf_padded_columns(p.row.layout, columns); c += C.threads)
       scales[sf_column_offset(p.row.layout, c)] = 0;
@@ -219,14 +234,16 @@ struct FinishRow {
   }
 };
 
+/// A row whose sum is `value`; NaN if it is not ok.
 template <AllReduceCudaConfig C, class Value>
-FI_GLOBAL_FN void finish_row(const AllReduceCudaParams& p, int64_t i, const Value& value) {
+FI_GLOBAL_FN void finish_row(const AllReduceCudaParams& p, int64_t i, const Value& value, bool ok) {
   using T = scalar_of_t<C.dtype>;
+  const OrNan<C, Value> sum{value, ok};
   if constexpr (C.norm) {
-    FinishRow<C>{p, i}(value);
+    FinishRow<C>{p, i, ok}(sum);
   } else {
     const AllReduceRow<C> row(p, i);
-    store_row<C>(static_cast<T*>(p.row.out) + row.at, row.d, value);
+    store_row<C>(static_cast<T*>(p.row.out) + row.at, row.d, sum);
   }
 }
 

@@ -30,9 +30,10 @@ struct RunOf {
   FI_GLOBAL_FN char* operator()(uint32_t unit) const { return data + int64_t{unit} * kUnit; }
 };
 
-/// Bytes [first, last) of a part, of which this block moves every blocks_x()-th tile.
+/// Bytes [first, last) of a part, of which this block moves every blocks_x()-th tile; if that is not ok, NaN (of any
+/// floating-point type: bits that are all 1) comes instead.
 template <ColumnsCudaConfig C, class From, class To>
-FI_GLOBAL_FN void move_part(int64_t first, int64_t last, From from, To to) {
+FI_GLOBAL_FN void move_part(int64_t first, int64_t last, From from, To to, bool ok = true) {
   using Unit = unsigned short;
   constexpr int kItems = C.unit / 2, kOfTile = kColumnsTile / (C.threads * C.unit),
                 kTiles = kOfTile >= 4 ? 1 : 4 / kOfTile;
@@ -44,8 +45,10 @@ FI_GLOBAL_FN void move_part(int64_t first, int64_t last, From from, To to) {
     Pack<Unit, kItems> x[kTiles * kOfTile];
 #pragma unroll
     for (int k = 0; k < kTiles * kOfTile; ++k)
-      if (const int64_t at = place(tile, k); at < last)
+      if (const int64_t at = place(tile, k); at < last && ok)
         x[k] = load<kItems, Hint::kOnce>(reinterpret_cast<const Unit*>(from(static_cast<uint32_t>(at / C.unit))));
+      else
+        for (int i = 0; i < kItems; ++i) x[k][i] = 0xffff;
 #pragma unroll
     for (int k = 0; k < kTiles * kOfTile; ++k)
       if (const int64_t at = place(tile, k); at < last)
@@ -77,23 +80,23 @@ struct MoveColumns {
   FI_GLOBAL_FN Run in_parts(int64_t before) const { return {static_cast<char*>(p.parts) + before}; }
 
   FI_GLOBAL_FN void through_peers() const {
-    const uint32_t phase = kRanks > 1 ? p.phases[block_x()] : 0;
-    const int64_t slot = phase / 2 % kAllReduceInputSlots;
-    const int own = p.in_parts > 1 ? p.rank : 0;  // the part that stays here, of several
-    if constexpr (kRanks > 1) {
-      for (int q = 0; q < p.in_parts; ++q)
-        if (p.in_parts == 1 || q != own) move_part<C>(p.first, last(own_bytes()), given(q), in_slot(p.rank, q, slot));
-      meet_ranks<kRanks>(p.source, p.rank, phase + 1, p.limit);
-    }
+    Meeting<kRanks> ranks(p.source, p.meet);
+    const int64_t slot = ranks.slot();
+    const int rank = p.meet.rank, own = p.in_parts > 1 ? rank : 0;  // the part that stays here, of several
+    for (int q = 0; q < p.in_parts && ranks.ok(); ++q)
+      if (p.in_parts == 1 || q != own) move_part<C>(p.first, last(own_bytes()), given(q), in_slot(rank, q, slot));
+    ranks.meet(1);
     for (int k = 0; k < kRanks; ++k) {  // each rank begins with its own part, then with another one's
-      const int r = p.rank + k < kRanks ? p.rank + k : p.rank + k - kRanks;
+      const int r = rank + k < kRanks ? rank + k : rank + k - kRanks;
       if (k == 0)
         move_part<C>(p.first, last(bytes_from(r)), given(own), got(r));
       else
-        move_part<C>(p.first, last(bytes_from(r)), in_slot(r, own, slot), got(r));
+        move_part<C>(p.first, last(bytes_from(r)), in_slot(r, own, slot), got(r), ranks.ok());
     }
-    if constexpr (kRanks > 1) count_phases(p.phases, phase + 2, C.threads);
+    ranks.end(C.threads);
   }
+  /// The only rank.
+  FI_GLOBAL_FN void alone() const { move_part<C>(p.first, last(bytes_from(0)), given(0), got(0)); }
   FI_GLOBAL_FN void split() const {
     for (int q = 0; q < p.in_parts; ++q) move_part<C>(0, own_bytes(), given(q), in_parts(q * own_bytes()));
   }
@@ -105,7 +108,8 @@ struct MoveColumns {
 template <ColumnsCudaConfig C>
 FI_GLOBAL_FN void move_columns(const ColumnsCudaParams& p) {
   const MoveColumns<C> move{p};
-  if constexpr (C.way == ColumnsWay::kPeers) move.through_peers();
+  if constexpr (C.way == ColumnsWay::kPeers && C.ranks > 1) move.through_peers();
+  if constexpr (C.way == ColumnsWay::kPeers && C.ranks == 1) move.alone();
   if constexpr (C.way == ColumnsWay::kSplit) move.split();
   if constexpr (C.way == ColumnsWay::kMerge) move.merge();
 }
