@@ -11,7 +11,6 @@
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/cascade/op.h"
-#include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/pod/op.h"
 
 namespace flashinfer {
@@ -204,26 +203,6 @@ TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
                "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are "
                "multiples of 8 up to 256",
                [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
-  BatchMLAPagedAttentionWrapper mla;
-  const Tensor one = to_device(indices({0, 1}).view(), kEmu), length = indices({5}), page = indices({0});
-  expect_error(
-      ErrorKind::kNotImplementedError,
-      "BatchMLAPagedAttentionWrapper.plan: no implementation supports this call; this op has no kernel for GPUs "
-      "yet, and a tensor is on emu:0: copy it to the host",
-      [&] {
-        mla.plan({.qo_indptr = one,
-                  .kv_indptr = one,
-                  .kv_indices = page,
-                  .kv_len_arr = length,
-                  .num_heads = 16,
-                  .head_dim_ckv = 512,
-                  .head_dim_kpe = 64,
-                  .page_size = 16,
-                  .causal = true,
-                  .sm_scale = 0.1,
-                  .q_data_type = DType::kBF16,
-                  .kv_data_type = DType::kBF16});
-      });
 }
 
 }  // namespace

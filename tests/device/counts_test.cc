@@ -99,6 +99,13 @@ const Row kRows[] = {
      "x=bf16:1x130x1x64 dt=f32:1x130x1 A=f32:1:uniform(-4,-0.05) B=bf16:1x130x1x128 C=bf16:1x130x1x128 D=f32:1 "
      "z=bf16:1x130x1x64 dt_softplus=True state_dtype=float32 initial_states=f32:1x1x64x128",
      8},
+    // Latent attention: keys once for logits and values.
+    {"mla", "BatchMLAPagedAttentionWrapper.run",
+     "init.float_workspace_buffer=u8:0 plan.qo_indptr=i32:[0,1] plan.kv_indptr=i32:[0,16] plan.kv_indices=i32:16:perm "
+     "plan.kv_len_arr=i32:[256] plan.num_heads=16 plan.head_dim_ckv=512 plan.head_dim_kpe=64 plan.page_size=16 "
+     "plan.causal=True plan.sm_scale=0.07 plan.q_data_type=bfloat16 plan.kv_data_type=bfloat16 q_nope=bf16:1x16x512 "
+     "q_pe=bf16:1x16x64 ckv_cache=bf16:16x16x512 kpe_cache=bf16:16x16x64",
+     0},
     // Two chunks of 256 keys: their partial results are written and read once more, 32 rows of 128 floats each.
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32},

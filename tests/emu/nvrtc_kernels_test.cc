@@ -88,6 +88,22 @@ const Kernel kKernels[] = {
      ".q = DType::kBF16, .kv = DType::kF8E5M2, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = "
      "128, .copy = 8",
      "AttentionCudaParams", "attention"},
+    {"mla/kernels/cuda/mla", "MlaCudaConfig",
+     ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .rows = 16, .keys = 32, .ckv = "
+     "512, .kpe = 64, .threads = 128, .copied = 16",
+     "MlaCudaParams", "mla"},
+    {"mla/kernels/cuda/mla", "MlaCudaConfig",
+     ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .rows = 64, .keys = 32, .ckv = "
+     "512, .kpe = 64, .threads = 256, .copied = 16",
+     "MlaCudaParams", "mla"},
+    {"mla/kernels/cuda/mla", "MlaCudaConfig",
+     ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 64, .keys = 32, .ckv "
+     "= 512, .kpe = 64, .threads = 256, .copied = 16",
+     "MlaCudaParams", "mla"},
+    {"mla/kernels/cuda/mla_simt", "MlaCoresConfig",
+     ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .grouped = 0, .rows = 16, .keys = 16, .ckv = 512, .kpe = "
+     "64, .threads = 128",
+     "MlaCudaParams", "mla_cores"},
     {"attention/kernels/cuda/attention_simt", "AttentionCoresConfig",
      ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, "
      ".threads = 128",

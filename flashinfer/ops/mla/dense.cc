@@ -18,7 +18,6 @@ namespace flashinfer {
 namespace mla {
 namespace {
 
-using attention::number_of;
 using attention::throw_if_given;
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
 
@@ -40,7 +39,7 @@ Plan plan_of_block(const T& a) {
   BatchMlaPlan m;
   m.num_heads = a.query.size(-2), m.head_dim_ckv = a.kv_lora_rank, m.head_dim_kpe = a.qk_rope_head_dim;
   m.page_size = sparse ? 1 : pages_of(a).size(1);
-  m.causal = !sparse && !a.enable_dcp, m.sm_scale = number_of("bmm1_scale", a.bmm1_scale);
+  m.causal = !sparse && !a.enable_dcp, m.sm_scale = scale_of("bmm1_scale", a.bmm1_scale).number;
   m.q_data_type = a.query.dtype(), m.kv_data_type = is_packed(a) ? DType::kBF16 : a.kv_cache.dtype();
   m.output_dtype = out_dtype(a);
   m.max_q_len = sparse || a.enable_dcp ? std::nullopt : a.max_q_len;
@@ -72,7 +71,7 @@ Call call_of_block(const T& a, const TensorView& cache, TensorView& lse) {
   if (a.out && is_fixed(a) && a.out->rank() == 3) c.out = *a.out;
   if (a.lse) lse = a.lse->rank() == 3 ? attention::merged_rows("lse", *a.lse) : *a.lse, c.lse = &lse;
   c.natural_lse = a.return_lse_base == "basee";
-  c.scale = number_of("bmm1_scale", a.bmm1_scale), c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  c.set_scales(scale_of("bmm1_scale", a.bmm1_scale), scale_of("bmm2_scale", a.bmm2_scale));
   if (a.sinks) c.sinks = &*a.sinks;
   return c;
 }
@@ -132,7 +131,9 @@ void check_share(const T& a) {
            a.sparse_mla_top_k);
   FI_CHECK(a.seq_lens.has_value(), ValueError, "seq_lens is missing: it has the KV lengths");
 }
-void validate(const T& a) {
+void validate(const T& given) {
+  const OnHost host(given);
+  const T& a = host.block;
   attention::check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   check_share(a);
@@ -169,7 +170,7 @@ op::Shape lse_shape(const T& a) {
   return shape_of(a.query, is_fixed(a) ? 3 : 2, a.query.size(-2));
 }
 op::Cost cost(const T& a) {
-  const Plan p = plan_of_block(a);
+  const Plan p = plan_of_block(OnHost(a).block);
   op::Cost c;
   const double key = static_cast<double>(p.head_dim_ckv + p.head_dim_kpe);
   for (int64_t b = 0; b < p.batch_size; ++b) {
@@ -205,6 +206,12 @@ op::Prepared prepare_block(const T& a) {
     launch->run();
   };
 }
+/// The plan's arrays go to the GPU; those of the call come from there first, if they are there, which waits.
+op::Prepared prepare_block_cuda(const T& a) {
+  if (is_packed(a)) return op::Unsupported{"rows of 656 bytes are unpacked on the CPU"};
+  TensorView lse;
+  return prepare_cuda(plan_of_block(OnHost(a).block), call_of_block(a, cache_of(a), lse));
+}
 void reference_block(const T& a) {
   TensorView lse;
   const Planned planned(a);
@@ -232,6 +239,7 @@ op::Shape out_shape(const X& a) { return out_shape(general(a)); }
 DType out_dtype(const X& a) { return out_dtype(general(a)); }
 op::Cost cost(const X& a) { return cost(general(a)); }
 op::Prepared prepare_block(const X& a) { return prepare_block(general(a)); }
+op::Prepared prepare_block_cuda(const X& a) { return prepare_block_cuda(general(a)); }
 void reference_block(const X& a) { reference_block(general(a)); }
 
 template <class Block>
@@ -247,6 +255,10 @@ op::Prepared prepare_of(const Block& a) {
   return prepare_block(a);
 }
 template <class Block>
+op::Prepared prepare_cuda_of(const Block& a) {
+  return prepare_block_cuda(a);
+}
+template <class Block>
 void reference_of(const Block& a) {
   reference_block(a);
 }
@@ -259,7 +271,8 @@ DType out_dtype_of(const Block& a) {
   return out_dtype(a);
 }
 template <class Block>
-constexpr op::Candidate candidates[] = {op::cpu<prepare_of<Block>>(), op::reference<reference_of<Block>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda_of<Block>>(), op::cpu<prepare_of<Block>>(),
+                                        op::reference<reference_of<Block>>()};
 
 constexpr op::Field fields[] = {
     op::in<&T::query>("query", nullptr, ops::kQueryTypes),

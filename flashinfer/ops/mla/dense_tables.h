@@ -6,12 +6,36 @@
 #include <vector>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/mla/dense.h"
 
 namespace flashinfer::mla {
 
 using T = TrtllmBatchDecodeMla;
+
+/// A call whose index arrays the host can read: those on a GPU are copied, which waits for the stream (RuntimeError
+/// while it is captured).
+class OnHost {
+ public:
+  explicit OnHost(const T& a) : block(a) {
+    const auto read = [&](TensorView& v) {
+      if (host_can_read(v.device())) return;
+      kept_.push_back(host_readable(v));
+      v = kept_.back().view();
+    };
+    read(block.block_tables);
+    for (std::optional<TensorView>* v :
+         {&block.seq_lens, &block.cum_seq_lens_q, &block.sparse_mla_top_k_lens, &block.causal_seqlens_kv_global})
+      if (*v) read(**v);
+  }
+  OnHost(const OnHost&) = delete;
+  OnHost& operator=(const OnHost&) = delete;
+  T block;
+
+ private:
+  std::vector<Tensor> kept_;
+};
 
 inline bool is_fixed(const T& a) { return !a.cum_seq_lens_q; }
 inline int64_t rows_of_request(const T& a) { return a.query.size(1); }  // of a query [B, n, H, D]

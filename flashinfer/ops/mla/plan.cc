@@ -8,8 +8,9 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/core/warn.h"
-#include "flashinfer/ops/attention/plan/plan.h"
+#include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/common/queries.h"
 
 namespace flashinfer::mla {
@@ -133,8 +134,8 @@ void check_same(const Table& csr, const Table& dense) {
   same(csr.kv_indices, dense.kv_indices, "kv_indices and block_tables");
 }
 
-/// The members of a metadata dict in the block.
-BatchMlaPlan with_metadata(const BatchMlaPlan& args) {
+/// The members of a metadata dict in the block, where the host can read them; `kept`: those that come from a GPU.
+BatchMlaPlan with_metadata(const BatchMlaPlan& args, std::vector<Tensor>& kept) {
   BatchMlaPlan a = args;
   if (a.metadata.is_none()) return a;
   const auto* dict = a.metadata.as<op::DictValue>();
@@ -158,14 +159,16 @@ BatchMlaPlan with_metadata(const BatchMlaPlan& args) {
     } else {
       FI_CHECK(member != std::end(members) && value.tensor(), ValueError, "metadata has ", op::python_repr(key), " = ",
                op::python_repr(value), ", which is no part of a page table");
-      *member->second = *value.tensor();
+      kept.push_back(host_readable(*value.tensor()));
+      *member->second = kept.back().view();
     }
   }
   return a;
 }
 
 void set_table(Plan& p, const BatchMlaPlan& args) {
-  const BatchMlaPlan a = with_metadata(args);
+  std::vector<Tensor> kept;
+  const BatchMlaPlan a = with_metadata(args, kept);
   const bool csr = a.qo_indptr || a.kv_indptr || a.kv_indices || a.kv_len_arr,
              dense = a.cum_seq_lens_q || a.block_tables || a.seq_lens;
   FI_CHECK(csr || dense, ValueError, "qo_indptr is missing: plan() takes a page table");
@@ -223,6 +226,14 @@ void set_work(Plan& p) {
 
 }  // namespace
 
+Scale scale_of(const char* name, const op::ScalarOrTensor& s) {
+  const TensorView* t = s.tensor();
+  if (!t || t->device().type == DeviceType::kCPU) return {attention::number_of(name, s)};
+  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, name, " is ", to_string(*t),
+           ", but must be a number or one float32");
+  return {.on_device = t->data_as<float>()};
+}
+
 constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields);
 
 Plan make_plan(const BatchMlaPlan& a) {
@@ -254,6 +265,7 @@ Plan plan_of_arguments(const BatchMlaPlan& a) {
   return p;
 }
 
+namespace {
 void restore(Plan& p) {
   auto ints = [&](const char* name, const Tensor& t, int64_t n) {
     FI_CHECK(t.defined() && t.dtype() == DType::kI32 && t.rank() == 1 && t.size(0) == n && t.view().is_contiguous(),
@@ -276,6 +288,14 @@ void restore(Plan& p) {
   FI_CHECK(p.max_page <= max_page, ValueError, "the plan's max_page is ", max_page, ", but its kv_indices go to ",
            p.max_page);
   set_work(p);
+}
+}  // namespace
+
+std::shared_ptr<const Plan> restored(const Plan& p) {
+  if (p.nnz_qo == 0 || !p.work.works.empty()) return nullptr;
+  const auto copy = std::make_shared<Plan>(p);
+  restore(*copy);
+  return copy;
 }
 
 }  // namespace flashinfer::mla

@@ -2,6 +2,7 @@
 // The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes; and the list of
 // works.
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@ namespace flashinfer::mla {
 inline constexpr const char* kInit = "BatchMLAPagedAttentionWrapper.__init__";
 inline constexpr const char* kPlan = "BatchMLAPagedAttentionWrapper.plan";
 inline constexpr const char* kRun = "BatchMLAPagedAttentionWrapper.run";
+inline constexpr const char* kModule = "flashinfer.mla";
 
 using attention::WorkList;
 /// Rows of a batch as independent works. Pure; what it chooses changes speed, never results. `threads`: how many run at
@@ -49,16 +51,25 @@ void fill_graph_buffers(Plan& p, const Plan& before);
 Plan plan_of_arguments(const BatchMlaPlan& a);
 /// The same for plan(), which warns of a page table by arguments of its own.
 Plan make_plan(const BatchMlaPlan& a);
-/// A plan that was read from a dump: ValueError unless its arrays fit together, then its works.
-void restore(Plan& p);
+/// A plan that was read from a dump, with its works: ValueError unless its arrays fit together. Null for others.
+std::shared_ptr<const Plan> restored(const Plan& p);
 
 // ---- backend='cutlass': one query row a request, of DeepSeek's dims ----
 /// Whether a run brings its page table; `made`: by __init__ or plan().
 bool takes_page_table(const Plan& made, const BatchMlaRun& a);
+/// [rows, heads, latent channels] of such a run's output.
+op::Shape output_shape_of_run(const BatchMlaRun& a);
 /// The plan of such a run; its arrays may lie in the caller's tensors.
 Plan plan_of_run(const BatchMlaRun& a);
 /// ValueError unless `out` has 8 bits exactly when `o_scale` is given, which is positive.
 void check_output_scale(const BatchMlaRun& a);
+
+/// A scale of a call: a number, or one float32. That of a GPU stays there.
+struct Scale {
+  double number = 1;
+  const float* on_device = nullptr;  // a further factor
+};
+Scale scale_of(const char* name, const op::ScalarOrTensor& s);
 
 /// Tensors and numbers of one run, as the plan wants them.
 struct Call {
@@ -67,12 +78,19 @@ struct Call {
   bool natural_lse = false;
   double scale = 0, kpe_ratio = 1, v_scale = 1;
   const TensorView *sinks = nullptr, *ckv_scales = nullptr;
+  const float *scale_on_device = nullptr, *v_scale_on_device = nullptr;  // further factors, on a GPU
+  void set_scales(const Scale& logits, const Scale& output) {
+    scale = logits.number, scale_on_device = logits.on_device;
+    v_scale = output.number, v_scale_on_device = output.on_device;
+  }
 };
 /// A run on the CPU. The plan outlives it; `c` is not used after the return, but tensors that it names are.
 op::Prepared prepare(const Plan& p, const Call& c);
+/// A run on the GPU or emulator that all tensors of `c` are on, as attention's (attention/run.h).
+op::Prepared prepare_cuda(const Plan& p, const Call& c);
 void run_reference(const Plan& p, const Call& c);
 
 // Ops of the family's other files.
-extern const op::Op append_op, concat_op, concat_quant_op, dense_op, xqa_op;
+extern const op::Op run_op, append_op, concat_op, concat_quant_op, dense_op, xqa_op;
 
 }  // namespace flashinfer::mla

@@ -102,13 +102,9 @@ op::Prepared prepare(const Plan& planned, const Call& c) {
   const MlaConfig config = config_of(planned, c);
   const jit::Loaded& kernel = jit::cpu_kernel<kKernel>(config);
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
-  std::shared_ptr<Plan> restored;
-  if (planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
-    restored = std::make_shared<Plan>(planned);
-    restore(*restored);
-  }
-  const Plan& p = restored ? *restored : planned;
-  Run run{.restored = restored,
+  const std::shared_ptr<const Plan> read = restored(planned);
+  const Plan& p = read ? *read : planned;
+  Run run{.restored = read,
           .plan = &p,
           .fn = kernel.fn,
           .params = params_of(p, c),

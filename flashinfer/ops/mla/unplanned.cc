@@ -2,12 +2,14 @@
 // run() of a wrapper with backend='cutlass', which brings its page table.
 #include <cmath>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/plan.h"
 
 namespace flashinfer::mla {
 namespace {
+constexpr int64_t kCkv = 512, kKpe = 64;
 const TensorView& first_of(const char* name, const std::optional<TensorView>& part,
                            const std::optional<op::PagedKv>& whole) {
   FI_CHECK(part || whole, ValueError, name, " is missing");
@@ -21,6 +23,11 @@ bool takes_page_table(const Plan& made, const BatchMlaRun& a) {
   return made.backend == "cutlass" && (a.kv_len || a.page_table || !made.qo_indptr.defined());
 }
 
+op::Shape output_shape_of_run(const BatchMlaRun& a) {
+  const TensorView& q = first_of("q_nope", a.q_nope, a.query);
+  return {3, {q.size(0), q.size(1), kCkv}};
+}
+
 Plan plan_of_run(const BatchMlaRun& a) {
   FI_CHECK(a.kv_len && a.page_table, ValueError, a.kv_len ? "page_table" : "kv_len",
            " is missing: with backend='cutlass' run() takes the lengths and the page table");
@@ -32,11 +39,12 @@ Plan plan_of_run(const BatchMlaRun& a) {
   Tensor rows = Tensor::empty({q.size(0) + 1}, DType::kI32);
   for (int64_t b = 0; b <= q.size(0); ++b) rows.data_as<int32_t>()[b] = static_cast<int32_t>(b);
   BatchMlaPlan m;
-  m.num_heads = q.size(1), m.head_dim_ckv = 512, m.head_dim_kpe = 64, m.page_size = cache.size(1);
+  m.num_heads = q.size(1), m.head_dim_ckv = kCkv, m.head_dim_kpe = kKpe, m.page_size = cache.size(1);
   m.causal = false, m.sm_scale = 1 / std::sqrt(128.0 + 64.0);
   m.q_data_type = q.dtype(), m.kv_data_type = cache.dtype();
   m.output_dtype = a.out ? attention::computed_dtype(a.out->dtype()) : ops::default_output(q.dtype());
-  m.cum_seq_lens_q = rows.view(), m.block_tables = *a.page_table, m.seq_lens = *a.kv_len;
+  const Tensor pages = host_readable(*a.page_table), lengths = host_readable(*a.kv_len);  // of a GPU: waits
+  m.cum_seq_lens_q = rows.view(), m.block_tables = pages.view(), m.seq_lens = lengths.view();
   Plan p = plan_of_arguments(m);
   p.use_sinks = a.sinks.has_value();
   return p;

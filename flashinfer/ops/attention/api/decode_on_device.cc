@@ -79,7 +79,7 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
                                .page_size = static_cast<int32_t>(p.page_size),
                                .width = static_cast<int32_t>(pages_a_request(a)),
                                .rows = static_cast<int32_t>(p.q_len_per_req * group_of(p)),
-                               .tile_rows = g.cores ? part.cores.rows : part.config.rows(),
+                               .tile_rows = part.tile_rows,
                                .most_tiles = static_cast<int32_t>(part.tiles),
                                .most_cuts = static_cast<int32_t>(part.cuts)};
     cuda::Launch l;

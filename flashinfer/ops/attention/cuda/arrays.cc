@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
@@ -46,6 +47,7 @@ std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores
       part.cores = cuda::attention_cores_config(config, a);
     else
       part.config = cuda::attention_config(config, a, part.few, most * group_of(p));
+    part.tile_rows = cores ? part.cores.rows : part.config.rows();
   }
   return kinds;
 }
@@ -94,8 +96,7 @@ std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
   d->device = source.device, d->cores = source.cores;
   const auto shapes = shapes_of(p);
   for (Part part : source.kinds) {
-    const int rows = source.cores ? part.cores.rows : part.config.rows();
-    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, source.group, rows, part.few);
+    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, source.group, part.tile_rows, part.few, source.chunk_of);
     if (w.tiles.empty()) continue;
     part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
     d->parts.push_back(part);
@@ -107,7 +108,8 @@ std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
 }  // namespace
 
 // 32 plans are more than an engine alternates between; those that are gone make room first.
-std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& kinds, bool cores, Device device,
+                                    cuda::ChunkOf chunk_of) {
   constexpr size_t kKept = 32;
   static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& known = *new std::vector<std::shared_ptr<OnDevice>>;
@@ -119,7 +121,8 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, boo
                 .group = group_of(p),
                 .alibi = p.pos_encoding_mode == "ALIBI",
                 .cores = cores,
-                .kinds = kinds_of(p, a, cores)};
+                .kinds = kinds,
+                .chunk_of = chunk_of};
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& d) { return d->source.lengths.expired(); });
   for (const auto& d : known)
@@ -129,9 +132,11 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, boo
   return known.back();
 }
 
-void send_once(const Plan& p, OnDevice& d) {
-  std::call_once(d.sent, [&] { send(p, d); });
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
+  return arrays_of(p, kinds_of(p, a, cores), cores, device, cuda::attention_chunk);
 }
+
+namespace {
 void wait_until_sent(OnDevice& d, cuda::Handle stream) {
   if (!d.filled || d.seen_filled.load(std::memory_order_acquire)) return;
   if (cuda::capturing(d.device.index, stream))
@@ -139,6 +144,18 @@ void wait_until_sent(OnDevice& d, cuda::Handle stream) {
   else if (!d.filled->done())
     return d.filled->wait_on(stream);
   d.seen_filled.store(true, std::memory_order_release);
+}
+}  // namespace
+
+void make_ready(const Plan& p, const std::shared_ptr<OnDevice>& d) {
+  cuda::Handle const stream = Context::current().stream;
+  const BesideGraph beside(d->device);
+  std::call_once(d->sent, [&] { send(p, *d); });
+  wait_until_sent(*d, stream);
+  beside.keep(d);
+}
+void used_on_current_stream(const OnDevice& d) {
+  if (d.device.type == DeviceType::kCUDA) cuda::used_on(d.memory.data(), d.device.index, Context::current().stream);
 }
 
 }  // namespace flashinfer::attention

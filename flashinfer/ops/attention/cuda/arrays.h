@@ -24,12 +24,15 @@ struct Source {
   int group;
   bool alibi, cores;  // forward() may choose another pos_encoding_mode
   std::array<Part, 2> kinds;
+  cuda::ChunkOf chunk_of;
 
   bool operator==(const Source& o) const {
     const auto same = [](const auto& x, const auto& y) { return !x.owner_before(y) && !y.owner_before(x); };
-    const auto same_kernels = [](const Part& x, const Part& y) { return x.config == y.config && x.cores == y.cores; };
+    const auto same_kernels = [](const Part& x, const Part& y) {
+      return x.config == y.config && x.cores == y.cores && x.tile_rows == y.tile_rows;
+    };
     return same(lengths, o.lengths) && same(mask, o.mask) && first_length == o.first_length && requests == o.requests &&
-           device == o.device && group == o.group && alibi == o.alibi && cores == o.cores &&
+           device == o.device && group == o.group && alibi == o.alibi && cores == o.cores && chunk_of == o.chunk_of &&
            std::equal(kinds.begin(), kinds.end(), o.kinds.begin(), same_kernels);
   }
 };
@@ -56,10 +59,40 @@ struct OnDevice {
 
 /// The arrays of a plan, new or kept; `cores`: for the kernel without tensor cores.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device);
-/// Sends them at the first call, in the order of the current stream.
-void send_once(const Plan& p, OnDevice& d);
-/// What is enqueued on `stream` from now on finds them there. While it is captured, the host waits: a graph knows
-/// nothing of the stream that they were sent on, beside the capture.
-void wait_until_sent(OnDevice& d, cuda::Handle stream);
+/// The same with tiles of kinds[i].tile_rows rows for requests of few and of many rows, whose keys are cut by
+/// `chunk_of`.
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& kinds, bool cores, Device device,
+                                    cuda::ChunkOf chunk_of);
+/// What is enqueued on the current stream from now on finds them on the device: they are sent at the first call, in the
+/// order of its stream. While the stream is captured, the host waits: a graph knows nothing of the stream that they
+/// were sent on, beside the capture.
+void make_ready(const Plan& p, const std::shared_ptr<OnDevice>& d);
+/// They were allocated on the stream of the first run, and are freed after this one too.
+void used_on_current_stream(const OnDevice& d);
+
+/// The pointers of `d`, an OnDevice or GraphArrays.
+template <class Arrays>
+void point_at(AttentionParams& a, const Arrays& d) {
+  a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr),
+  a.kv_len = d.template at<int32_t>(d.kv_len);
+  a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
+  a.prefix_len = d.template at<uint32_t>(d.prefix_len), a.token_pos = d.template at<uint16_t>(d.token_pos);
+}
+/// launch(i, part) for each part of `d`, with its tiles and memory for partial results, which `partial_of` gives, in
+/// `all`. `dvo`: columns of a partial row.
+template <class Arrays, class PartialOf, class Launch>
+void for_parts(AttentionCudaParams& all, const Arrays& d, int64_t dvo, const PartialOf& partial_of,
+               const Launch& launch) {
+  AttentionParams& a = all.a;
+  for (size_t i = 0; i < d.parts.size(); ++i) {
+    const Part& part = d.parts[i];
+    const int64_t states = part.partial_rows * a.num_kv_heads;
+    const Tensor partial = states ? partial_of(states) : Tensor();
+    if (states) a.partial_o = partial.template data_as<float>(), a.softmax_state = a.partial_o + states * dvo;
+    all.tiles = d.template at<AttentionTile>(part.tiles_at);
+    all.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+    launch(i, part);
+  }
+}
 
 }  // namespace flashinfer::attention

@@ -102,8 +102,9 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device) {
       part.cores = cuda::attention_cores_config(config, a);
     else
       part.config = cuda::attention_config(config, a, few, most);
-    const cuda::AttentionBound bound = cuda::attention_bound(p.batch_size, p.max_rows * group, most, keys,
-                                                             g->cores ? part.cores.rows : part.config.rows(), few);
+    part.tile_rows = g->cores ? part.cores.rows : part.config.rows();
+    const cuda::AttentionBound bound =
+        cuda::attention_bound(p.batch_size, p.max_rows * group, most, keys, part.tile_rows, few);
     // Every request of a decode has the same rows, so one of the two parts never has work.
     if (bound.tiles == 0 || (p.fixed_q_len && (most <= cuda::kFewRows) != few)) continue;
     part.tiles = bound.tiles, part.cuts = bound.cuts, part.partial_rows = bound.partial_rows;
@@ -171,8 +172,7 @@ void send(const Plan& p, const GraphArrays& g) {
   image.put(g.slopes, slopes.data(), slopes.size() * 4);
   const auto shapes = shapes_of(p);
   for (const Part& part : g.parts) {
-    const int rows = g.cores ? part.cores.rows : part.config.rows();
-    const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), rows, part.few);
+    const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), part.tile_rows, part.few);
     FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows,
              InternalError, w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
              " partial rows, but the bound is ", part.tiles, ", ", part.cuts, ", ", part.partial_rows);

@@ -18,6 +18,7 @@ struct Part {
   bool few = false;
   AttentionCudaConfig config{};
   AttentionCoresConfig cores{};
+  int tile_rows = 0;           // at most
   size_t tiles = 0, cuts = 0;  // in a graph the most that any plan may need: the grid; those that are over have no rows
   int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
 };

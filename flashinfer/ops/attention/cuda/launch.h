@@ -100,12 +100,14 @@ struct AttentionWorkList {
   std::vector<AttentionCudaMerge> cuts;
   int64_t partial_rows = 0;
 };
-inline AttentionWorkList attention_tiles(std::span<const AttentionShape> requests, int group, int tile_rows, bool few) {
+using ChunkOf = int64_t (*)(int64_t rows, int64_t keys);
+inline AttentionWorkList attention_tiles(std::span<const AttentionShape> requests, int group, int tile_rows, bool few,
+                                         ChunkOf chunk_of = attention_chunk) {
   AttentionWorkList w;
   for (size_t b = 0; b < requests.size(); ++b) {
     const int64_t rows = int64_t{requests[b].tokens} * group, keys = requests[b].keys;
     if ((rows <= kFewRows) != few || rows == 0) continue;
-    const int64_t chunk = attention_chunk(rows, keys), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
+    const int64_t chunk = chunk_of(rows, keys), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
     for (int64_t r = 0; r < rows; r += tile_rows) {
       const int32_t n = static_cast<int32_t>(std::min<int64_t>(tile_rows, rows - r));
       const int64_t partial = chunks > 1 ? w.partial_rows : -1;

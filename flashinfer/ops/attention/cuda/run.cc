@@ -148,32 +148,23 @@ struct CudaRun {
   }
 };
 
-/// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory
-/// for.
+/// Pointers and the variant's arguments; then each part of `d`, an OnDevice or GraphArrays, whose partial results
+/// `partial_of` gives memory for.
 template <class Arrays, class PartialOf>
 void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const {
   AttentionParams& a = all.base.a;
-  a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr),
-  a.kv_len = d.template at<int32_t>(d.kv_len);
-  a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
-  a.prefix_len = d.template at<uint32_t>(d.prefix_len), a.token_pos = d.template at<uint16_t>(d.token_pos);
+  point_at(a, d);
   if (const std::optional<Extras> extras = extras_of(*plan, args, a, d.device)) {
     std::copy_n(extras->tensors(), extras->num_tensors(), all.tensors);
     std::copy_n(extras->scalars(), extras->num_scalars(), all.scalars);
   }
-  for (size_t i = 0; i < d.parts.size(); ++i) {
-    const Part& part = d.parts[i];
-    const int64_t states = part.partial_rows * plan->num_kv_heads;
-    const Tensor partial = states ? partial_of(states) : Tensor();
-    if (states) a.partial_o = partial.data_as<float>(), a.softmax_state = a.partial_o + states * plan->head_dim_vo;
-    all.base.tiles = d.template at<AttentionTile>(part.tiles_at);
-    all.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+  for_parts(all.base, d, plan->head_dim_vo, partial_of, [&](size_t i, const Part& part) {
     if (!d.cores) cuda::attention_tile_steps(all.base, part.config);
     launch(*kernels[i], all,
            d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
                    : cuda::attention_launch(part.config, a, part.tiles, true));
     if (part.cuts) launch(*merges[i], all, cuda::attention_merge_launch(merge_config, a, part.cuts, true));
-  }
+  });
 }
 /// Page ids in the caller's buffer, which the caller may have written after plan() checked them.
 void check_pages(const Plan& p, const GraphArrays& g, int64_t pages) {
@@ -199,26 +190,20 @@ void CudaRun::run_on(OnDevice& d) const {
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   AttentionParams& a = all.base.a;
   Tensor rope;
-  cuda::Handle const stream = Context::current().stream;
-  {
+  make_ready(*plan, arrays);
+  if (rotates(*plan)) {
     const BesideGraph beside(d.device);
-    send_once(*plan, d);
-    wait_until_sent(d, stream);
-    beside.keep(arrays);
-    if (rotates(*plan)) {
-      const auto table = rope_table_of(*plan);
-      rope = values_on(table, d.device);
-      beside.keep(rope.owner());
-      a.rope = rope.data_as<float>(), a.rope_first = table->first;
-    }
+    const auto table = rope_table_of(*plan);
+    rope = values_on(table, d.device);
+    beside.keep(rope.owner());
+    a.rope = rope.data_as<float>(), a.rope_first = table->first;
   }
   a.kv_indices = d.at<int32_t>(d.kv_indices), a.mask = d.at<uint8_t>(d.mask_bits);
   run_parts(all, d,
             [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
-  if (d.device.type != DeviceType::kCUDA) return;
-  // They were allocated on the stream of the first run.
-  cuda::used_on(d.memory.data(), d.device.index, stream);
-  if (rope.defined()) cuda::used_on(rope.owner().get(), d.device.index, stream);
+  used_on_current_stream(d);
+  if (rope.defined() && d.device.type == DeviceType::kCUDA)
+    cuda::used_on(rope.owner().get(), d.device.index, Context::current().stream);
 }
 void CudaRun::operator()() const { return plan->graph ? run_on(*plan->graph) : run_on(*arrays); }
 

@@ -7,6 +7,7 @@
 //
 // The copy of the next K overlaps softmax and P V, that of the next V overlaps S.
 #pragma once
+#include "flashinfer/kernels/cuda/lane_row.h"
 #include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/ops/attention/kernels/cuda/narrow.cuh"
 
@@ -16,28 +17,6 @@ namespace attn {
 /// This warp's part of the tile.
 struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
-};
-
-/// Where a lane reads its row of a tile, in steps of one or two pieces. The swizzle of kPieces >= 8 flips bits of the
-/// piece within its group of 8, the same ones in rows 8 apart: four addresses serve a whole tile, all others are a
-/// constant away.
-template <uint32_t kPieces>
-struct LaneRow {
-  const char* row;
-  uint32_t flips;  // of the piece, in bytes
-  /// `odd`: the lane reads the second piece of a step.
-  FI_GLOBAL_FN LaneRow(const void* tile, uint32_t r, uint32_t odd)
-      : row(static_cast<const char*>(tile) + r * kPieces * 16), flips(((r & 7) ^ odd) * 16) {
-    static_assert(kPieces % 8 == 0);
-  }
-  /// Step i (of 4) of a group of pieces (a multiple of 8), `rows` rows further (a multiple of 8).
-  FI_GLOBAL_FN const void* at(uint32_t rows, uint32_t group, uint32_t i) const {
-    return row + (flips ^ i * 32) + (rows * kPieces + group) * 16;
-  }
-  /// Piece i, `rows` rows further (a multiple of 8).
-  FI_GLOBAL_FN const void* piece(uint32_t rows, uint32_t i) const {
-    return row + (flips ^ i % 8 * 16) + (rows * kPieces + i / 8 * 8) * 16;
-  }
 };
 
 /// S = Q K for 16 rows and kBlocks * 8 keys.
@@ -261,7 +240,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   }
   KeyOffsets* offsets =
       reinterpret_cast<KeyOffsets*>(shared() + C.offsets_at());  // of this tile and the next, in turns
-  KeyRows<C> rows(pp, p, seq, first, end);
+  KeyRows<C.keys(), C.row_bytes(1)> rows(pp, p, seq, first, end);
   if constexpr (!C.narrow()) copy_queries<C>(q, p, seq, t, kv_head, group);
   rows.store(offsets, first);
   sync_threads();

@@ -3,6 +3,7 @@
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
+#include "flashinfer/kernels/cuda/narrow.h"
 #include "flashinfer/kernels/cuda/rows.h"
 #include "flashinfer/kernels/cuda/warp.h"
 #include "flashinfer/ops/attention/kernels/cuda/params.h"
@@ -102,6 +103,18 @@ FI_GLOBAL_FN Finish finish(const AttentionParams& p, uint32_t head, uint32_t kv_
   return {scale * p.v_scale, lse * p.lse_factor};
 }
 
+/// An output, rounded; e4m3 saturates.
+template <class O>
+FI_GLOBAL_FN O output_of(float x) {
+  if constexpr (kSame<O, e4m3_t>) {
+    O y;
+    y.bits = static_cast<uint8_t>(narrow_pair<O>(x, 0.0f));
+    return y;
+  } else {
+    return from_f32<O>(x);
+  }
+}
+
 /// Writes columns [4 quad, 4 quad + 4) of a packed row of a request's output from `sum` over values with maximum m
 /// (exponents of 2) and denominator l.
 template <class O, class H>
@@ -120,7 +133,7 @@ FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const S
   }
   Pack<O, 4> y;
 #pragma unroll
-  for (int e = 0; e < 4; ++e) y[e] = from_f32<O>(sum[e]);
+  for (int e = 0; e < 4; ++e) y[e] = output_of<O>(sum[e]);
   store(static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h + quad * 4, y);
   if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse;
 }

@@ -23,7 +23,7 @@ constexpr uint32_t steps_of(int dim) { return static_cast<uint32_t>(ceil_div(dim
 /// Calls f(row, piece) for the first kUsed of the kPitch pieces of kRows rows that this thread copies. Threads are
 /// assigned to rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a
 /// constant; those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
-template <AttentionCudaConfig C, int kRows, uint32_t kPitch, uint32_t kUsed, class F>
+template <auto C, int kRows, uint32_t kPitch, uint32_t kUsed, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
   constexpr uint32_t kAll = kRows * kPitch;
   if constexpr (C.threads % kPitch == 0) {
@@ -40,13 +40,11 @@ FI_GLOBAL_FN void own_pieces(F f) {
   }
 }
 
-/// The rows of a tile's keys, one key a thread of the first warps. The page id of a tile's key is loaded while the
-/// tile before it is computed, and its page follows from that of the key 64 before it without a division.
-template <AttentionCudaConfig C>
+/// The rows of a tile's kKeys keys of kSize bytes an element, one key a thread of the first warps. The page id of a
+/// tile's key is loaded while the tile before it is computed, and its page follows from that of the key kKeys before it
+/// without a division.
+template <uint32_t kKeys, int kSize>
 class KeyRows {
-  static constexpr uint32_t kKeys = C.keys(), kSize = C.row_bytes(1);
-  static_assert(kKeys <= C.threads);
-
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
   FI_GLOBAL_FN KeyRows(const AttentionCudaParams& pp, const AttentionParams& p, const Seq& s, int32_t first,

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latent attention on the emulator beyond the case tables: plans from arrays on the device, rows that do not depend on
+// their batch, the tiles of other GPUs.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/emulator.h"
+#include "flashinfer/jit/targets.h"
+#include "flashinfer/ops/mla/op.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr Device kEmu{DeviceType::kEmu, 0};
+constexpr int64_t kHeads = 16, kCkv = 512, kKpe = 64, kPage = 16, kPages = 60;
+
+Tensor indices(const std::vector<int32_t>& v) {
+  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+}
+Tensor values(std::initializer_list<int64_t> shape, int step) {
+  Tensor t = Tensor::empty(shape, DType::kBF16);
+  int n = 0;
+  for (bf16_t& x : t.span<bf16_t>()) x = bf16_t(static_cast<float>((n += step) % 61) / 30.0f - 1.0f);
+  return t;
+}
+
+/// Requests of `tokens` query tokens over `keys` keys, on pages in a scattered order.
+struct Batch {
+  std::vector<int32_t> tokens, keys;
+  std::vector<int32_t> first_row, first_page;  // of the large batch, which small ones are parts of
+
+  BatchMlaPlan plan(Device device, std::vector<Tensor>& kept) const {
+    std::vector<int32_t> qo{0}, kv{0}, ids;
+    for (size_t b = 0; b < tokens.size(); ++b) {
+      qo.push_back(qo.back() + tokens[b]);
+      const auto pages = static_cast<int32_t>(ceil_div(keys[b], kPage));
+      kv.push_back(kv.back() + pages);
+      for (int32_t i = 0; i < pages; ++i) ids.push_back((first_page[b] + i) * 7 % kPages);
+    }
+    for (const std::vector<int32_t>& v : {qo, kv, ids, keys}) kept.push_back(to_device(indices(v).view(), device));
+    const size_t n = kept.size();
+    return {.qo_indptr = kept[n - 4].view(),
+            .kv_indptr = kept[n - 3].view(),
+            .kv_indices = kept[n - 2].view(),
+            .kv_len_arr = kept[n - 1].view(),
+            .num_heads = kHeads,
+            .head_dim_ckv = kCkv,
+            .head_dim_kpe = kKpe,
+            .page_size = kPage,
+            .causal = true,
+            .sm_scale = 0.07,
+            .q_data_type = DType::kBF16,
+            .kv_data_type = DType::kBF16};
+  }
+};
+/// Few rows cut into chunks, none, 32 rows, 48 rows cut into chunks.
+const Batch kBatch{{1, 1, 2, 3}, {300, 0, 33, 530}, {0, 1, 2, 4}, {0, 19, 19, 22}};
+
+class Mla : public testing::Test {
+ protected:
+  Tensor run(const Batch& batch, Device device, int64_t first_row = 0) {
+    std::vector<Tensor> kept;
+    BatchMLAPagedAttentionWrapper w;
+    w.plan(batch.plan(kCpu, kept));
+    return run(w, batch, device, first_row);
+  }
+  Tensor run(BatchMLAPagedAttentionWrapper& w, const Batch& batch, Device device, int64_t first_row = 0) {
+    int64_t rows = 0;
+    for (const int32_t n : batch.tokens) rows += n;
+    const Tensor nope = to_device(q_nope_.view().slice(0, first_row, first_row + rows), device),
+                 pe = to_device(q_pe_.view().slice(0, first_row, first_row + rows), device),
+                 ckv = to_device(ckv_.view(), device), kpe = to_device(kpe_.view(), device);
+    const Tensor out = w.run({.q_nope = nope, .q_pe = pe, .ckv_cache = ckv, .kpe_cache = kpe});
+    EXPECT_EQ(out.device(), device);
+    return to_device(out.view(), kCpu);
+  }
+  static void expect_near(const Tensor& got, const Tensor& want) {
+    const auto x = got.span<bf16_t>(), y = want.span<bf16_t>();
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(static_cast<float>(x[i]), static_cast<float>(y[i]), 0.01f) << "element " << i;
+  }
+  static void expect_bits(const TensorView& got, const TensorView& want) {
+    ASSERT_EQ(got.nbytes(), want.nbytes());
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), static_cast<size_t>(want.nbytes())), 0);
+  }
+  Tensor q_nope_ = values({7, kHeads, kCkv}, 7), q_pe_ = values({7, kHeads, kKpe}, 11),
+         ckv_ = values({kPages, kPage, kCkv}, 13), kpe_ = values({kPages, kPage, kKpe}, 17);
+};
+
+TEST_F(Mla, PlansFromArraysOnTheDevice) {
+  const Tensor host = run(kBatch, kEmu);
+  expect_near(host, run(kBatch, kCpu));
+  std::vector<Tensor> kept;
+  BatchMlaPlan arguments = kBatch.plan(kEmu, kept);
+  BatchMLAPagedAttentionWrapper csr, metadata;
+  csr.plan(arguments);
+  expect_bits(run(csr, kBatch, kEmu).view(), host.view());
+  op::DictValue dict;
+  for (const auto& [name, member] :
+       {std::pair("qo_indptr", &BatchMlaPlan::qo_indptr), std::pair("kv_indptr", &BatchMlaPlan::kv_indptr),
+        std::pair("kv_indices", &BatchMlaPlan::kv_indices), std::pair("kv_len_arr", &BatchMlaPlan::kv_len_arr)}) {
+    dict.items.emplace_back(op::Value(std::string(name)), op::Value(*(arguments.*member)));
+    (arguments.*member).reset();
+  }
+  arguments.metadata = op::Value(std::move(dict));
+  metadata.plan(arguments);
+  expect_bits(run(metadata, kBatch, kEmu).view(), host.view());
+}
+
+TEST_F(Mla, ARowDoesNotDependOnItsBatch) {
+  const Tensor all = run(kBatch, kEmu);
+  for (const size_t b : {0, 2, 3}) {  // the third has tiles of 64 rows in the batch, of 32 alone
+    SCOPED_TRACE(b);
+    const Batch alone{{kBatch.tokens[b]}, {kBatch.keys[b]}, {0}, {kBatch.first_page[b]}};
+    const int64_t first = kBatch.first_row[b];
+    expect_bits(run(alone, kEmu, first).view(), all.view().slice(0, first, first + kBatch.tokens[b]));
+  }
+}
+
+TEST_F(Mla, TilesOfOtherGpus) {
+  const Tensor want = run(kBatch, kCpu);
+  for (const int arch : {75, 80, 89, 120}) {  // without tensor cores; as 90; 99 KB of shared memory
+    SCOPED_TRACE(arch);
+    const jit::EmulatedArch emulated(arch);
+    expect_near(run(kBatch, kEmu), want);
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer
