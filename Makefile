@@ -4,7 +4,8 @@
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
 # make bench  rows of case tables beside other libraries, and the benchmark programs, into docs/performance.md;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
-# make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example
+# make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example; the Rust crate, the recipes, and vllm-check;  VLLM=0: without that
+# make vllm-check  vLLM with and without integrations/vllm: equal tokens, and a short run of both (3 GB in .venv-vllm; docs/integrations.md);  ROUNDS=3: times in as many turns
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
 # make dist   dist/flashinfer-cpp-VERSION.tar.gz: the sources of HEAD, which build without git and network
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
@@ -17,7 +18,7 @@ PREFIX ?= /usr/local
 VERSION = $(shell cat version.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions nccl-versions format format-check lint install packages dist wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions nccl-versions format format-check lint install packages vllm-check dist wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -104,6 +105,10 @@ install: all
 packages: all
 	cd $(BUILD) && cpack -G DEB -B $(abspath dist)
 	FLASHINFER_BUILD_DIR=$(abspath $(BUILD)) python3 tests/install/install_test.py Packages
+	$(if $(filter 0,$(VLLM)),,@$(MAKE) --no-print-directory vllm-check)
+
+vllm-check: all
+	@tools/vllm_check.sh $(if $(ROUNDS),--rounds $(ROUNDS),--rounds 1 --tokens 8 --long-prompts 2)
 
 dist:
 	@mkdir -p dist

@@ -71,7 +71,7 @@ if(TARGET flashinfer_tvm_ffi)
   endforeach()
 endif()
 
-# Precompiled kernels for machines without a compiler: those that the case tables mark, for five levels of x86-64. They take some
+# Precompiled kernels for machines without a compiler: those that the case tables mark, for six levels of x86-64. They take some
 # minutes the first time and are not part of `all`: `cmake --build ... --target aot` before the install, or `make install`.
 if(TARGET flashinfer_cli)
   add_custom_target(aot COMMAND flashinfer_cli aot --out-dir ${PROJECT_BINARY_DIR}/aot USES_TERMINAL

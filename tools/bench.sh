@@ -37,6 +37,7 @@ for part in call import gil alternate; do
 done
 say "recorder_cost.py" "$python" bench/python/recorder_cost.py
 say "linear_attention.py time" "$python" benchmarks/linear_attention.py time --tokens 2048
+say hf_models.py "$python" bench/python/hf_models.py
 say all_reduce.py "$python" bench/python/all_reduce.py --turns 3 --kb 16 256 4096 65536
 say moe_all_to_all.py "$python" bench/python/moe_all_to_all.py
 if [ -f models/SmolLM2-135M-Instruct.Q4_1.gguf ] && [ -x "$build/examples/llm" ]; then

@@ -81,6 +81,8 @@ def main():
                 slow.append(case)
     if slow:
         sys.exit(f"{len(slow)} of {compared} rows are below {o.limit} of the JIT's speed: " + ", ".join(slow))
+    if not compared:
+        sys.exit("no rows were compared")
     print(f"{compared} rows, none below {o.limit} of the JIT's speed")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conan create packaging/conan --version 0.1.0, from a checkout."""
+"""conan create packaging/conan, from a checkout, whose version.txt has the version."""
 import os
 
 from conan import ConanFile
@@ -16,6 +16,10 @@ class FlashinferConan(ConanFile):
     settings = "os", "compiler", "build_type", "arch"
     package_type = "library"
     requires = "nlohmann_json/3.11.3", "cli11/2.4.1", "xxhash/0.8.2", "libdeflate/1.19"
+
+    def set_version(self):
+        with open(os.path.join(self.recipe_folder, "..", "..", "version.txt")) as file:
+            self.version = file.read().strip()
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
@@ -42,6 +46,8 @@ class FlashinferConan(ConanFile):
 
     def package_info(self):
         self.cpp_info.libs = ["flashinfer"]
+        if not self.options.shared:
+            self.cpp_info.system_libs = ["pthread", "dl", "m"]
         self.cpp_info.set_property("cmake_file_name", "flashinfer")
         self.cpp_info.set_property("cmake_target_name", "flashinfer::flashinfer")
         self.cpp_info.set_property("pkg_config_name", "flashinfer")

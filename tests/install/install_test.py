@@ -173,7 +173,7 @@ class Sources(unittest.TestCase):
         self.assertIn(f'"{head[:12]}"', (build / "generated/commit.cc").read_text())
 
     def export_by_conan(self):
-        """What the recipe's export_sources copies, by the few functions of Conan that it calls."""
+        """What the recipe's export_sources copies, by the few functions of Conan that it calls. Its version is that of the file."""
         def copy(_, pattern, root, to):
             for path in pathlib.Path(root).glob(pattern + ("*/*" if pattern.endswith("*") else "")):
                 if path.is_file():
@@ -191,6 +191,8 @@ class Sources(unittest.TestCase):
             exec(compile((ROOT / "packaging/conan/conanfile.py").read_text(), "conanfile.py", "exec"), names)
         recipe = names["FlashinferConan"]()
         recipe.recipe_folder, recipe.export_sources_folder = str(ROOT / "packaging/conan"), str(self.folder / "exported")
+        recipe.set_version()
+        self.assertEqual((ROOT / "version.txt").read_text().strip(), recipe.version)
         recipe.export_sources()
         return self.folder / "exported"
 
@@ -297,6 +299,9 @@ class Packages(unittest.TestCase):
                               'if(NOT EXISTS "${SOURCE_PATH}/CMakeLists.txt")\n  message(FATAL_ERROR "${SOURCE_PATH}")\nendif()\n')
             self.assertEqual(0, run("cmake", "-P", str(script)).returncode)
         version = (ROOT / "version.txt").read_text().strip()
+        if shutil.which("conan"):
+            with tempfile.TemporaryDirectory() as home:
+                self.assertIn(f"version: {version}\n", run("conan", "inspect", str(ROOT / "packaging/conan"), env={**os.environ, "CONAN_HOME": home}).stdout)
         self.assertRegex(version, r"^\d+\.\d+\.\d+$")
         self.assertEqual(version, json.loads((ROOT / "packaging/vcpkg/vcpkg.json").read_text())["version"])
         for package in ("packaging/rust/flashinfer-sys/Cargo.toml", "integrations/vllm/pyproject.toml"):

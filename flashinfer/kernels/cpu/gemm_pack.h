@@ -157,11 +157,11 @@ struct Lines {
 template <int Width, class Source>
 void pack_lines(const Source& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
   alignas(64) bf16_t tile[Width * 2 * kPackPairs];
-  memset(static_cast<void*>(tile), 0, sizeof tile);
   for (; k < k_to; k += 2 * kPackPairs, to += kPackPairs * Width * 2) {
     const int64_t left = (k_to - k + 1) / 2;
     const int pairs = left < kPackPairs ? static_cast<int>(left) : kPackPairs;
     if (from.template pack<Width>(lines, k, k_end, pairs, to)) continue;
+    if (lines < Width) memset(static_cast<void*>(tile), 0, sizeof tile);
     for (int64_t i = 0; i < lines; ++i) from.gather(i, k, k_end, tile + i * 2 * kPackPairs);
     detail::transpose_pairs<Width>(tile, 2 * kPackPairs, to, pairs);
   }
