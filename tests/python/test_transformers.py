@@ -30,6 +30,7 @@ CONFIGS = {
     "Granite": dict(COMMON, attention_multiplier=0.3),
     "Cohere2": WINDOW,
     "Qwen3Next": dict(DELTA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32),
+    "Qwen3_5Text": DELTA,
     "OlmoHybrid": {k: v for k, v in DELTA.items() if k != "head_dim"},  # beta up to 2
     "KimiLinear": dict({k: v for k, v in MLA.items() if k != "n_routed_experts"}, num_local_experts=4, linear_head_dim=16, linear_num_heads=4,
                        layer_types=["linear_attention", "full_attention"]),
@@ -104,6 +105,24 @@ def test_linear_attention_runs_on_ops(monkeypatch, name, ops):
             monkeypatch.setattr(module, op, lambda *a, _function=function, _op=op, **k: ran.add(_op) or _function(*a, **k))
     fi.apply(model_of(name)).generate(torch.tensor([[5, 6, 7]]), max_new_tokens=3, do_sample=False)
     assert ran == ops
+
+
+@pytest.mark.parametrize("name", ["Qwen3Next", "Qwen3_5Text"])
+@torch.no_grad()
+def test_step_of_gated_delta_rule_takes_raw_gates(monkeypatch, name):
+    """After the first one, which is compared, each token goes from the projections to the op without the model's own code."""
+    raw, own = [], []
+    decode, norm = fi_ops().gdn_decode.gated_delta_rule_decode, torch.nn.functional.softplus
+    monkeypatch.setattr(fi_ops().gdn_decode, "gated_delta_rule_decode", lambda q, k, v, state, A_log, *a, **o: raw.append((q.shape[2], v.shape[2], A_log.any()))
+                        or decode(q, k, v, state, A_log, *a, **o))
+    monkeypatch.setattr(torch.nn.functional, "softplus", lambda *a, **o: own.append(1) or norm(*a, **o))
+    model = fi.apply(model_of(name))
+    model.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False)  # the prompt, and at most one token for the comparison
+    layer = next(m for m in model.modules() if hasattr(m, "A_log"))
+    assert _hf_layers._same[(type(layer), "step")] and len(own) <= 2
+    raw.clear(), own.clear()
+    model.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False)
+    assert raw == [(2, 4, True)] * 3 and len(own) == 1  # three tokens behind the first; the prompt's gates
 
 
 @torch.no_grad()

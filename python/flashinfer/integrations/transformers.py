@@ -15,6 +15,7 @@ from transformers import AttentionInterface, modeling_flash_attention_utils
 from transformers.masking_utils import AttentionMaskInterface
 
 from ._hf_attention import attention, varlen_attention
+from ._hf_delta import replace_delta_steps
 from ._hf_layers import kernelize, replace_gated_mlps
 from ._hf_mask import mask
 
@@ -44,7 +45,7 @@ def register():
 
 
 def apply(model, attention=True, layers=True):
-    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE and gated MLPs. Returns the model."""
+    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE, gated MLPs and gated-delta-rule layers. Returns the model."""
     if attention:
         register()
         for module in {type(m): m for m in model.modules() if hasattr(m, "_compatible_flash_implementations")}.values():
@@ -55,4 +56,5 @@ def apply(model, attention=True, layers=True):
     if layers:
         kernelize(model)
         replace_gated_mlps(model)
+        replace_delta_steps(model)
     return model
