@@ -34,6 +34,18 @@ HOMES = {
                 "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig SiLU SiTU SwiGLU SwiGLUStep "
                 "TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config",
     "_moe_layer": "MoELayer",
+    "_moe_ep": "AlgoKnob BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout Fleet FleetAlgoKnobAllocator "
+               "FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize "
+               "FleetAlgoKnobTopologyCapacity FleetParams Handle HandleAlgoKnobNumReceivedTokens HandleAlgoKnobSplitOperation HandleAlgoKnobTopKWeights "
+               "HandleAlgoKnobUserStream HandleParams MoEEpArchError MoEEpConfigError MoEEpFaultToleranceUnsupportedError MoEEpNotBuiltError MoEEpRankEvictedError "
+               "MoEEpTensors MoEEpTransportError MoEEpWeightPack PrequantizedMoEWeights QuantType UnquantizedMoEWeights dummy_moe_weights _index_knobs",
+    "_moe_ep_checks": "bootstrap_comm_group bootstrap_ep_rank_world bootstrap_ep_world_size bootstrap_moe_ep_runtime ensure_bootstrap_dist_validated "
+                      "ensure_moe_ep_cuda_device finalize_moe_ep_runtime supports_fault_tolerance validate_arch_for_backend validate_bootstrap_process_group_ready "
+                      "validate_bootstrap_world_size validate_fleet_params validate_fleet_weights validate_split_forward_inputs",
+    "_moe_ep_comm": "MoEEpCommParams MoEEpCommunication MoEEpDispatchResult NVLinkOneSidedAlltoAll NVLinkOneSidedConfig available_communication_backends "
+                    "create_communication create_fleet register_communication register_fleet",
+    "_moe_ep_layer": "FusedMoeKernelConfig IdentityConfig MegaConfig MoEEpLayer MoEEpSplitLayer NcclEpConfig NvepConfig SplitConfig SplitKernelContext "
+                     "kernel_requires_weights run_split_kernel",
     "_moe_prepare": "prepare_cutlass_bf16_weights prepare_trtllm_bf16_weights prepare_trtllm_fp4_activations prepare_trtllm_fp4_weights "
                     "prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
                     "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
@@ -112,7 +124,7 @@ REASONS = (
      "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "
      "prepare_group_gemm* prepare_batch_deepgemm* prepare_cudnn_batch* @mega_moe_v3", "this is for one model or one GPU generation; the ops take any sizes"),
     ("*_da_*", "it is a work list of GPU kernels that serve several layers at once"),
-    ("@moe_ep", "layers over several ranks are not implemented; flashinfer.comm.MoeAlltoAll sends tokens to the ranks of their experts, fused_moe.MoELayer computes a rank's share"),
+    ("@moe_ep", "it is one GPU's kernel or transport; MoEEpLayer with SplitConfig(comm=NVLinkOneSidedConfig()) is there"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
      "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
     ("*outing* is_trtllm_moe_supported", "it is the work list of GPU kernels; the MoE ops here take experts with weights, or logits"),
@@ -428,8 +440,8 @@ MODULES = {
         "FleetAlgoKnobTopologyCapacity FleetParams FusedMoeKernelConfig Handle HandleAlgoKnobNumReceivedTokens HandleAlgoKnobSplitOperation "
         "HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream HandleParams IdentityConfig MegaConfig MoEEpArchError MoEEpCommParams MoEEpCommunication "
         "MoEEpConfigError MoEEpDispatchResult MoEEpFaultToleranceUnsupportedError MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace MoEEpNotBuiltError "
-        "MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError MoEWeightPack Mxfp8CutedslMegaMoeConfig "
-        "NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig NcclEpConfig NvepConfig "
+        "MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError MoEWeightPack=MoEEpWeightPack Mxfp8CutedslMegaMoeConfig "
+        "NCCLEPConfig=NcclEpConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig NcclEpConfig NvepConfig "
         "Nvfp4CutedslMegaMoeConfig PrequantizedMoEWeights QuantType Sm100_Bf16_Bf16_Bf16_Cutedsl_MegaMoeConfig "
         "Sm100_Bf16_Bf16_Bf16_RankMajorCuda_MegaMoeConfig Sm100_Bf16_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm100_Bf16_Nvfp4_Bf16_Cutedsl_MegaMoeConfig "
         "Sm100_Fp8_Fp4_Bf16_Deepgemm_MegaMoeConfig Sm100_Mxfp8_Mxfp8_Bf16_Cutedsl_MegaMoeConfig Sm100_Nvfp4_Nvfp4_Bf16_Cutedsl_MegaMoeConfig "
@@ -447,7 +459,7 @@ MODULES = {
         "validate_arch_for_backend validate_bootstrap_process_group_ready validate_bootstrap_world_size validate_fleet_params validate_fleet_weights "
         "validate_mega_arch validate_mega_fleet_params validate_mega_forward_inputs validate_split_forward_inputs",
     "moe_ep.algo_knobs":
-        "AlgoKnob FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
+        "_index_knobs AlgoKnob FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
         "FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize FleetAlgoKnobTopologyCapacity HandleAlgoKnobNumReceivedTokens "
         "HandleAlgoKnobSplitOperation HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream",
     "moe_ep.config":
@@ -457,7 +469,7 @@ MODULES = {
     "moe_ep.layer": "MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace MoEEpSplitLayer",
     "moe_ep.modes":
         "FusedMoeKernelConfig IdentityConfig MegaConfig MoEEpMegaLayer MoEEpMegaWorkspace MoEEpSplitGraphState MoEEpSplitLayer "
-        "NCCLEPConfig NVLinkOneSidedConfig NVLinkTwoSidedConfig NcclEpConfig NvepConfig SplitConfig SplitKernelContext "
+        "NCCLEPConfig=NcclEpConfig NVLinkOneSidedConfig NVLinkTwoSidedConfig NcclEpConfig NvepConfig SplitConfig SplitKernelContext "
         "kernel_requires_weights run_split_kernel",
     "moe_ep.tensors": "MoEEpTensors",
     "moe_ep.tune": "main",

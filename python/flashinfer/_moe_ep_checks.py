@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of flashinfer.moe_ep, and its ranks: torch.distributed's where it is initialised, else those of the BootstrapConfig."""
+import dataclasses
+import os
+
+from ._moe_ep import EpAlgorithm, MoEEpConfigError
+
+
+def _group(bootstrap):
+    """(torch.distributed, the group), or None while it is not initialised."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    return dist, bootstrap.process_group
+
+
+def bootstrap_ep_rank_world(bootstrap):
+    """(rank, ranks) of the experts' group."""
+    found = _group(bootstrap)
+    return (bootstrap.rank, bootstrap.world_size) if found is None else (found[0].get_rank(found[1]), found[0].get_world_size(found[1]))
+
+
+def bootstrap_ep_world_size(bootstrap):
+    """Ranks of the experts' group."""
+    return bootstrap_ep_rank_world(bootstrap)[1]
+
+
+def bootstrap_comm_group(bootstrap):
+    """torch.distributed's group of these ranks.
+
+    Raises:
+        RuntimeError: torch.distributed is not initialised
+    """
+    found = _group(bootstrap)
+    if found is None:
+        raise RuntimeError("MoEEpLayer requires torch.distributed to be initialized when BootstrapConfig.process_group is not set")
+    return found[0].group.WORLD if found[1] is None else found[1]
+
+
+def validate_bootstrap_world_size(bootstrap):
+    """MoEEpConfigError when torch.distributed has another number of ranks."""
+    size = bootstrap_ep_world_size(bootstrap)
+    if size != bootstrap.world_size:
+        whose = "torch.distributed world size" if bootstrap.process_group is None else "BootstrapConfig.process_group size"
+        raise MoEEpConfigError(f"BootstrapConfig.world_size ({bootstrap.world_size}) must match {whose} ({size})")
+
+
+def validate_bootstrap_process_group_ready(bootstrap):
+    """MoEEpConfigError when there is a process_group, but torch.distributed is not initialised."""
+    if bootstrap.process_group is not None and _group(bootstrap) is None:
+        raise MoEEpConfigError("BootstrapConfig.process_group is set, but torch.distributed is not initialized")
+
+
+def ensure_bootstrap_dist_validated(bootstrap):
+    """Both checks."""
+    validate_bootstrap_process_group_ready(bootstrap)
+    validate_bootstrap_world_size(bootstrap)
+
+
+def ensure_moe_ep_cuda_device(bootstrap):
+    """Makes the bootstrap's GPU the current one, where there is one."""
+    import torch
+
+    if bootstrap.device is not None and torch.cuda.is_available():
+        torch.cuda.set_device(bootstrap.device)
+
+
+@dataclasses.dataclass
+class MoEEpRuntimeHandle:
+    requirements: frozenset
+    closed: bool = False
+
+
+def bootstrap_moe_ep_runtime(bootstrap, requirements):
+    """Starts what a layer needs: for several ranks torch.distributed, which must be initialised, or be so by RANK and WORLD_SIZE.
+
+    Raises:
+        RuntimeError: several ranks, and neither
+        MoEEpConfigError: as ensure_bootstrap_dist_validated
+    """
+    if "torch_dist" in requirements and bootstrap.world_size > 1 and _group(bootstrap) is None:
+        if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+            raise RuntimeError("MoEEpLayer requires torch.distributed to be initialized before construction when RANK/WORLD_SIZE are not set in the "
+                               "environment.")
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo")
+    ensure_bootstrap_dist_validated(bootstrap)
+    return MoEEpRuntimeHandle(frozenset(requirements))
+
+
+def finalize_moe_ep_runtime(handle):
+    """Ends what bootstrap_moe_ep_runtime began; torch.distributed stays as it is."""
+    if handle is not None:
+        handle.closed = True
+
+
+def supports_fault_tolerance(backend):
+    """Whether the transport can leave ranks out; none here can."""
+    return False
+
+
+def validate_arch_for_backend(backend):
+    """MoEEpArchError when a registered transport cannot run on the device; all that are here can."""
+
+
+def validate_fleet_params(params, backend, world_size, quant=None, topology_capacity=None, fault_tolerance=None):
+    """MoEEpConfigError when the transport does not take such sizes."""
+    if backend != "nixl_ep":
+        return
+    if params.algorithm is not EpAlgorithm.LOW_LATENCY:
+        raise MoEEpConfigError("nixl_ep: only algorithm=LOW_LATENCY is supported (HIGH_THROUGHPUT requires nccl_ep).")
+    capacity = world_size if topology_capacity is None else topology_capacity
+    if params.num_experts % capacity:
+        raise MoEEpConfigError(f"nixl_ep: num_experts ({params.num_experts}) must be a positive multiple of topology capacity ({capacity})")
+
+
+def validate_fleet_weights(weights, params, world_size):
+    """MoEEpConfigError when these are not the weights of an even share of the experts."""
+    if params.num_experts % world_size:
+        raise MoEEpConfigError(f"num_experts ({params.num_experts}) must be divisible by world_size ({world_size})")
+    local = params.num_experts // world_size
+    for name in ("w13", "w2"):
+        if getattr(weights, name).shape[0] != local:
+            raise MoEEpConfigError(f"MoEWeightPack.{name}.shape[0] ({getattr(weights, name).shape[0]}) != num_experts // world_size ({local})")
+    hidden = params.token_hidden_size
+    if weights.w13_scale is None and weights.w13.shape[-1] != hidden:
+        raise MoEEpConfigError(f"MoEWeightPack.w13 hidden dim ({weights.w13.shape[-1]}) does not match token_hidden_size ({hidden})")
+    if weights.w2_scale is None and weights.w2.shape[1] != hidden:
+        raise MoEEpConfigError(f"MoEWeightPack.w2 hidden dim ({weights.w2.shape[1]}) does not match token_hidden_size ({hidden})")
+
+
+def validate_split_forward_inputs(hidden_states, topk_ids, topk_weights, fleet_params):
+    """MoEEpConfigError when shapes do not fit together or the layer."""
+    if hidden_states.shape[0] > fleet_params.max_tokens_per_rank:
+        raise MoEEpConfigError(f"token count {hidden_states.shape[0]} exceeds max_tokens_per_rank={fleet_params.max_tokens_per_rank}")
+    if topk_weights.shape != topk_ids.shape:
+        raise MoEEpConfigError("topk_weights and topk_ids must have the same shape")
+    if topk_ids.shape[0] != hidden_states.shape[0]:
+        raise MoEEpConfigError(f"topk_ids batch dim ({topk_ids.shape[0]}) does not match hidden_states batch dim ({hidden_states.shape[0]})")
+    if hidden_states.dim() != 2 or hidden_states.shape[1] != fleet_params.token_hidden_size:
+        raise MoEEpConfigError(f"hidden_states.shape[1] ({hidden_states.shape[1] if hidden_states.dim() > 1 else None}) does not match "
+                               f"FleetParams.token_hidden_size ({fleet_params.token_hidden_size})")
+    if topk_ids.dim() != 2:
+        raise MoEEpConfigError(f"topk_ids has shape {tuple(topk_ids.shape)}, but must be [tokens, top_k]")
