@@ -228,9 +228,8 @@ uint64_t allocation_id(const void* p, int index) {
   return api().cuPointerGetAttribute(&id, kBufferId, address(p)) == kOk ? id : 0;
 }
 
-void download(void* to, const void* from, size_t bytes, int index, Handle stream) {
-  if (bytes == 0) return;
-  const Current current(index);
+namespace {
+void download_pieces(void* to, const void* from, size_t bytes, int index, Handle stream) {
   const Api& a = api();
   reject_capture(index, stream, "device memory cannot be read");
   Staging& s = staging(index);
@@ -249,6 +248,12 @@ void download(void* to, const void* from, size_t bytes, int index, Handle stream
     const size_t at = (i - 1) * kPiece;
     std::memcpy(static_cast<char*>(to) + at, s.buffer[(i - 1) % 2]->data(), std::min(kPiece, bytes - at));
   }
+}
+}  // namespace
+void download(void* to, const void* from, size_t bytes, int index, Handle stream) {
+  if (bytes == 0) return;
+  const Current current(index);
+  download_pieces(to, from, bytes, index, stream);
   waited(index);
 }
 

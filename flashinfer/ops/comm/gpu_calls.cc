@@ -9,14 +9,15 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/waits.h"
 #include "flashinfer/core/emu_memory.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/ops/comm/peers.h"
 
 namespace flashinfer::ops::comm {
 namespace {
 using flashinfer::comm::GroupError;
 
-/// Of the workspaces on GPUs of this process.
-std::mutex g_mutex;
+/// Of the workspaces on CUDA GPUs of this process.
+constinit ForkMutex g_mutex(ForkLayer::kOps);
 std::vector<GpuCalls*> g_all;
 
 uint32_t number_of(const flashinfer::comm::Signature& call) {
@@ -40,13 +41,9 @@ struct GpuCalls::Board {
 
 /// After a wait of the library for cuda:`index`.
 void check_waits(int index) {
-  GpuCalls* untold = nullptr;
-  {
-    const std::lock_guard lock(g_mutex);
-    for (GpuCalls* c : g_all)
-      if (c->device_.type == DeviceType::kCUDA && c->device_.index == index && !c->told_.load() && c->failed()) untold = c;
-  }
-  if (untold) untold->raise();
+  const std::lock_guard lock(g_mutex);
+  for (GpuCalls* c : g_all)
+    if (c->device_.index == index && !c->told_.load() && c->failed()) c->raise();
 }
 
 GpuCalls::GpuCalls(std::shared_ptr<flashinfer::comm::Group> group, Device device, bool meets)
@@ -134,7 +131,8 @@ std::string GpuCalls::text_of(const MeetReport& report) const {
   const auto gone = watch_->gone();
   switch (MeetFailure{report.kind}) {
     case MeetFailure::kOther:
-      return str("rank ", other, " calls ", text_of(other, report.other), ", but rank ", group_->rank(), " calls ", own);
+      return str("rank ", other, " calls ", text_of(other, report.other), ", but rank ", group_->rank(), " calls ",
+                 own);
     case MeetFailure::kLate:
       return str(own, ": rank ", other, " did not arrive within ", flashinfer::comm::timeout_seconds(),
                  " s (FLASHINFER_COMM_TIMEOUT_S)", gone ? str("; ", gone->why) : "");

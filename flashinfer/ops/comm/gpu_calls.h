@@ -4,7 +4,8 @@
 //
 // Kernels that meet (peers) compare a number of the call themselves and report to host memory; a thread looks there and
 // for ranks that are gone. With NCCL a rank says what it is about to call, then looks what the others have said: of two
-// ranks that differ, the later one sees it. On ranks of several machines, which only NCCL connects, nothing is compared.
+// ranks that differ, the later one sees it. On ranks of several machines, which only NCCL connects, nothing is
+// compared.
 #pragma once
 #include <atomic>
 #include <cstdint>
