@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../ops/errors.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
@@ -129,6 +130,60 @@ TEST_F(Mla, TilesOfOtherGpus) {
     const jit::EmulatedArch emulated(arch);
     expect_near(run(kBatch, kEmu), want);
   }
+}
+
+/// Buffers on the device: a run that was prepared once, as a captured one, reads what later plans write.
+struct Buffers {
+  Tensor qo = to_device(Tensor::zeros({5}, DType::kI32).view(), kEmu),
+         kv = to_device(Tensor::zeros({5}, DType::kI32).view(), kEmu),
+         ids = to_device(Tensor::zeros({kPages}, DType::kI32).view(), kEmu),
+         len = to_device(Tensor::zeros({4}, DType::kI32).view(), kEmu), workspace = Tensor::empty({0}, DType::kU8);
+  BatchMlaInit init() const {
+    return {.float_workspace_buffer = workspace,
+            .use_cuda_graph = true,
+            .qo_indptr = qo,
+            .kv_indptr = kv,
+            .kv_indices = ids,
+            .kv_len_arr = len};
+  }
+};
+const Batch kShorter{{1, 0, 2, 2}, {20, 0, 470, 33}, {0, 1, 1, 3}, {3, 5, 5, 36}};
+
+TEST_F(Mla, GraphsFollowLaterPlans) {
+  const Buffers buffers;
+  BatchMLAPagedAttentionWrapper w(buffers.init());
+  std::vector<Tensor> kept;
+  std::vector<unsigned> grids;  // of the first plan's launches, which a graph would repeat
+  for (const Batch* batch : {&kBatch, &kShorter, &kBatch}) {
+    w.plan(batch->plan(kCpu, kept));
+    std::vector<unsigned> now;
+    Tensor got;
+    {
+      const jit::Emulation emulation(0);
+      got = run(w, *batch, kEmu);
+      for (const jit::EmulatedLaunch& l : emulation.launches()) now.push_back(l.launch.grid[0]);
+    }
+    if (grids.empty()) grids = now;
+    EXPECT_EQ(now, grids);
+    expect_bits(got.view(), run(*batch, kEmu).view());
+  }
+  EXPECT_EQ(to_device(buffers.qo.view(), kCpu).data_as<int32_t>()[4], 7);
+}
+
+TEST_F(Mla, GraphsRefuseWhatTheyCannotFollow) {
+  const Buffers buffers;
+  BatchMLAPagedAttentionWrapper w(buffers.init());
+  std::vector<Tensor> kept;
+  w.plan(kShorter.plan(kCpu, kept));
+  expect_error(ErrorKind::kValueError, "the batch has 7 query rows, but in the first plan() 5",
+               [&] { w.plan(kBatch.plan(kCpu, kept)); });
+  const Batch longer{{3, 0, 1, 1}, kShorter.keys, {}, kShorter.first_page};
+  expect_error(ErrorKind::kValueError, "a request has 3 query rows, but in the first plan() 2",
+               [&] { w.plan(longer.plan(kCpu, kept)); });
+  BatchMlaPlan other = kShorter.plan(kCpu, kept);
+  other.sm_scale = 0.5;
+  expect_error(ErrorKind::kValueError, "sm_scale is 0.5, but the first plan() had 0.07", [&] { w.plan(other); });
+  EXPECT_EQ(to_device(buffers.qo.view(), kCpu).data_as<int32_t>()[4], 5);
 }
 
 }  // namespace

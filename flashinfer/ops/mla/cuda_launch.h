@@ -2,10 +2,12 @@
 // How the kernels of latent attention are launched on GPUs: pure functions of the call. docs/cuda.md, "Latent
 // attention".
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/mla/kernels/cuda_params.h"
 
 namespace flashinfer::cuda {
@@ -103,6 +105,18 @@ constexpr int64_t mla_chunk(int64_t rows, int64_t keys) {
 }
 /// Rows whose partial results the merge cannot read four columns at a time are not cut.
 constexpr int64_t mla_uncut(int64_t, int64_t) { return INT32_MAX / 64 * 64; }
+
+/// The most work of a batch, as attention_bound() (attention/cuda/launch.h) has it, with these chunks: a request of k
+/// keys has at most k / c of them behind the first, and at most 64 + k / (4 c), where c is the least.
+inline AttentionBound mla_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows, bool few) {
+  if (rows == 0 || (!few && most <= kFewRows)) return {};
+  const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 1024), per_request = ceil_div(cut_rows, tile_rows);
+  const int64_t least = mla_chunk(cut_rows, 0), more = std::min(keys / least, keys / (4 * least) + 64 * requests);
+  const int64_t can_be_cut = std::min(requests, more);
+  const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);
+  return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut),
+          cut_rows * (can_be_cut + more)};
+}
 
 inline Launch mla_launch(int threads, int shared_bytes, size_t tiles) {
   Launch l;

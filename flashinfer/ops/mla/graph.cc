@@ -27,10 +27,13 @@ void fill_graph_buffers(Plan& p, const Plan& before) {
            " requests, but the buffers of "
            "use_cuda_graph=True are for ",
            p.fixed_batch_size, ": pad it with empty requests");
+  p.graph = before.graph;
+  check_captured(p);
   attention::copy_to_buffer("qo_indptr", p.qo_indptr, p.buffers.qo_indptr);
   attention::copy_to_buffer("kv_indptr", p.kv_indptr, p.buffers.kv_indptr);
   attention::copy_to_buffer("kv_indices", p.kv_indices, p.buffers.kv_indices);
   attention::copy_to_buffer("kv_len_arr", p.kv_len, p.buffers.last_page_len);
+  send_captured(p);
 }
 
 }  // namespace flashinfer::mla

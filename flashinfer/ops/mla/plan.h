@@ -25,6 +25,8 @@ using attention::WorkList;
 WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal,
                    int threads);
 
+struct CapturedPlan;  // cuda_graph.h
+
 struct Plan {
   std::string backend = "auto";  // of __init__
   bool use_cuda_graph = false;
@@ -39,6 +41,7 @@ struct Plan {
   bool use_sinks = false;
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32
   int64_t max_page = -1;                            // of those that kv_len needs
+  std::shared_ptr<CapturedPlan> graph;  // not recorded: what a captured run reads, when the buffers are on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;
@@ -47,6 +50,9 @@ extern const op::StateType plan_type;
 Plan initial_plan(const BatchMlaInit& a);
 /// In graph mode: the batch keeps its size, and the arrays of `p` go into the buffers of `before`.
 void fill_graph_buffers(Plan& p, const Plan& before);
+/// With buffers on a GPU: ValueError for what a captured run cannot follow; then what it reads.
+void check_captured(const Plan& p);
+void send_captured(Plan& p);
 /// Checks the arguments and makes the plan.
 Plan plan_of_arguments(const BatchMlaPlan& a);
 /// The same for plan(), which warns of a page table by arguments of its own.

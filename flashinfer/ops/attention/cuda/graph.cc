@@ -15,9 +15,6 @@
 #include "flashinfer/record/record.h"
 
 namespace flashinfer::attention {
-namespace {
-
-/// The device of the buffers. ValueError when they are on several.
 Device device_of(const GraphBuffers& b) {
   const TensorView* first = nullptr;
   for (const TensorView* v : {&b.qo_indptr, &b.kv_indptr, &b.kv_indices, &b.last_page_len, &b.mask, &b.mask_indptr}) {
@@ -29,11 +26,7 @@ Device device_of(const GraphBuffers& b) {
   return first ? first->device() : kCpu;
 }
 
-template <class T>
-void same(const char* what, const T& now, const T& then) {
-  FI_CHECK(now == then, ValueError, what, " is ", now, ", but the first plan() had ", then,
-           ", and with use_cuda_graph=True it may not change: the captured kernel was given");
-}
+namespace {
 
 /// Positions that are kept room for when the buffers could hold longer requests: 128 MB at D 128.
 constexpr int64_t kMostPositions = int64_t{1} << 18;
@@ -66,19 +59,33 @@ struct Layout {
   }
 };
 
-std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device) {
-  auto g = std::make_shared<GraphArrays>();
-  g->device = device;
+GraphKernels kernels_of(const Plan& p, Device device) {
   AttentionParams a{};
   a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
   const AttentionConfig config = cuda_config(p);
-  g->cores = !plan_refusal(p, a, device).empty();
+  GraphKernels k{.cores = !plan_refusal(p, a, device).empty(),
+                 .kinds = {Part{.few = true}, Part{}},
+                 .most = (p.fixed_q_len ? p.fixed_q_len : p.max_rows) * group_of(p),
+                 .chunk_of = cuda::attention_chunk,
+                 .bound_of = cuda::attention_bound};
+  for (Part& part : k.kinds) {
+    if (k.cores)
+      part.cores = cuda::attention_cores_config(config, a);
+    else
+      part.config = cuda::attention_config(config, a, part.few, k.most);
+    part.tile_rows = k.cores ? part.cores.rows : part.config.rows();
+  }
+  return k;
+}
+
+std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, const GraphKernels& kernels) {
+  auto g = std::make_shared<GraphArrays>();
+  g->device = device, g->cores = kernels.cores, g->chunk_of = kernels.chunk_of;
   const GraphBuffers& b = p.buffers;
   g->max_keys = p.nnz_kv;
   const int group = group_of(p);
   const int64_t keys =
       p.paged ? (b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * p.page_size : p.nnz_kv;
-  const int64_t most = (p.fixed_q_len ? p.fixed_q_len : p.max_rows) * group;  // rows of a request
   Layout layout;
   const auto requests = static_cast<size_t>(p.batch_size);
   g->qo_indptr = layout.add((requests + 1) * 4), g->kv_indptr = layout.add((requests + 1) * 4),
@@ -96,17 +103,11 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device) {
     g->kv_indices =
         layout.add(static_cast<size_t>(b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * 4);
   int64_t partial = 0;
-  for (const bool few : {true, false}) {
-    Part part{.few = few};
-    if (g->cores)
-      part.cores = cuda::attention_cores_config(config, a);
-    else
-      part.config = cuda::attention_config(config, a, few, most);
-    part.tile_rows = g->cores ? part.cores.rows : part.config.rows();
+  for (Part part : kernels.kinds) {
     const cuda::AttentionBound bound =
-        cuda::attention_bound(p.batch_size, p.max_rows * group, most, keys, part.tile_rows, few);
+        kernels.bound_of(p.batch_size, p.max_rows * group, kernels.most, keys, part.tile_rows, part.few);
     // Every request of a decode has the same rows, so one of the two parts never has work.
-    if (bound.tiles == 0 || (p.fixed_q_len && (most <= cuda::kFewRows) != few)) continue;
+    if (bound.tiles == 0 || (p.fixed_q_len && (kernels.most <= cuda::kFewRows) != part.few)) continue;
     part.tiles = bound.tiles, part.cuts = bound.cuts, part.partial_rows = bound.partial_rows;
     part.tiles_at = layout.add(part.tiles * sizeof(AttentionTile)),
     part.cuts_at = layout.add(part.cuts * sizeof(AttentionCudaMerge));
@@ -172,7 +173,7 @@ void send(const Plan& p, const GraphArrays& g) {
   image.put(g.slopes, slopes.data(), slopes.size() * 4);
   const auto shapes = shapes_of(p);
   for (const Part& part : g.parts) {
-    const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), part.tile_rows, part.few);
+    const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), part.tile_rows, part.few, g.chunk_of);
     FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows,
              InternalError, w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
              " partial rows, but the bound is ", part.tiles, ", ", part.cuts, ", ", part.partial_rows);
@@ -232,7 +233,6 @@ void plan_graph(Plan& p) {
   FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError,
            "use_cuda_graph=True on GPUs does not support NVFP4 caches");
   if (!p.graph) {
-    p.graph = make_arrays(p, device);
     static std::once_flag once;
     std::call_once(once, [] { record::follow_state(plan_type, plan_now); });
   } else {
@@ -242,10 +242,15 @@ void plan_graph(Plan& p) {
     FI_CHECK(!p.prefix_len.defined() || p.token_pos.size(1) <= p.graph->token_pos_len, ValueError,
              "token_pos_in_items_len is ", p.token_pos.size(1), ", but the first plan() had ", p.graph->token_pos_len,
              ", and with use_cuda_graph=True it may not grow");
-    const int64_t pages = p.graph->pages;
-    FI_CHECK(pages < 0 || p.max_page < pages, ValueError, "the page table names page ", p.max_page,
-             ", but the pool given to run() has ", pages);
   }
+  plan_graph(p, kernels_of(p, device));
+}
+
+void plan_graph(Plan& p, const GraphKernels& kernels) {
+  if (!p.graph) p.graph = make_arrays(p, device_of(p.buffers), kernels);
+  const int64_t pages = p.graph->pages;
+  FI_CHECK(pages < 0 || p.max_page < pages, ValueError, "the page table names page ", p.max_page,
+           ", but the pool given to run() has ", pages);
   send_rope(p, *p.graph);
   send(p, *p.graph);
   p.graph->lengths_on_device = false;

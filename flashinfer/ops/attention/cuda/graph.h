@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of use_cuda_graph=True on GPUs: what a captured run() reads is at fixed addresses, and plan() rewrites it.
 #pragma once
+#include <array>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -23,12 +24,23 @@ struct Part {
   int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
 };
 
+/// What a captured run launches: tiles for requests of few and of many rows, where their keys are cut, and the most
+/// work that a batch can make. `most`: packed rows of a request.
+struct GraphKernels {
+  bool cores;
+  std::array<Part, 2> kinds;
+  int64_t most;
+  cuda::ChunkOf chunk_of;
+  cuda::BoundOf bound_of;
+};
+
 /// Made by the first plan() of a wrapper whose buffers are on a device, and shared by its later plans.
 struct GraphArrays {
   Device device;
   bool cores = false;  // without tensor cores
-  Tensor memory;       // our own arrays; page ids and mask bits are read from the caller's buffers
-  Tensor partial;      // f32
+  cuda::ChunkOf chunk_of = cuda::attention_chunk;
+  Tensor memory;   // our own arrays; page ids and mask bits are read from the caller's buffers
+  Tensor partial;  // f32
   int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_indptr = -1, slopes = -1, prefix_len = -1,
           token_pos = -1;
   int64_t token_pos_len = 0;  // of a row of token_pos: the first plan's
@@ -56,6 +68,16 @@ struct GraphArrays {
 /// For the end of plan() with use_cuda_graph=True; does nothing when the buffers are in host memory. ValueError for
 /// what a captured run cannot follow: other heads, types, scales, masks than the first plan's, more rows or keys.
 void plan_graph(Plan& p);
+/// The same for kernels of another family, which has made its own checks; `kernels` are those of the first plan.
+void plan_graph(Plan& p, const GraphKernels& kernels);
+/// The device of the buffers. ValueError when they are on several.
+Device device_of(const GraphBuffers& b);
+/// ValueError when what a captured launch holds is not that of the first plan().
+template <class T>
+void same(const char* what, const T& now, const T& then) {
+  FI_CHECK(now == then, ValueError, what, " is ", now, ", but the first plan() had ", then,
+           ", and with use_cuda_graph=True it may not change: the captured kernel was given");
+}
 
 /// Copies host memory to `device`, in the order of the current stream; the host waits for none of its work, and may
 /// reuse the memory at once.

@@ -136,6 +136,7 @@ struct AttentionBound {
   size_t tiles = 0, cuts = 0;
   int64_t partial_rows = 0;
 };
+using BoundOf = AttentionBound (*)(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows, bool few);
 inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows,
                                       bool few) {
   if (rows == 0 || (!few && most <= kFewRows)) return {};
