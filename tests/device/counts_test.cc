@@ -112,6 +112,11 @@ const Row kRows[] = {
     // And the queries of the second chunk, and what each of 16 x 4 warps reads of its tile and request (8 sectors).
     {"decode_e4m3", "single_decode_with_kv_cache", "q=bf16:32x128 k=e4m3:512x8x128 v=e4m3:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
+    {"decode_nvfp4", "single_prefill_with_kv_cache",
+     "q=bf16:1x32x128 k=u8:8x512x64 v=u8:8x512x64 "
+     "kv_cache_sf=(e4m3:8x512x8:uniform(0.1,2),e4m3:8x512x8:uniform(0.1,2)) "
+     "kv_layout='HND'",
+     2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
 };
 
 class CountsTest : public testing::TestWithParam<Row> {};

@@ -43,6 +43,39 @@ TEST(GraphPlan, DecodeFollowsEveryPlan) {
   for (size_t i = 2; i < grids.size(); ++i) EXPECT_EQ(grids[i], grids[i % 2]);
 }
 
+/// Caches of FP8, and of NVFP4 with its scales, are read through each plan's pages.
+TEST(GraphPlan, NarrowCachesFollowEveryPlan) {
+  const auto codes = [](int64_t width, DType type, uint32_t most) {
+    std::mt19937 random(static_cast<unsigned>(width));
+    const Tensor t = Tensor::empty({kPages, 2, kPage, kKvHeads, width}, type);
+    for (int64_t i = 0; i < t.numel(); ++i) t.data_as<uint8_t>()[i] = static_cast<uint8_t>(random() % most);
+    return there(t);
+  };
+  const Tensor q = normal({3, kHeads, kDim}, 2), scales = codes(kDim / 16, DType::kF8E4M3, 0x40);
+  for (const DType type : {DType::kF8E4M3, DType::kU8}) {
+    const Tensor narrow = type == DType::kU8 ? codes(kDim / 2, type, 256) : codes(kDim, type, 0x50);
+    const Buffers b;
+    BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
+    BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
+    for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{5, 600, 33}, {40, 0, 530}}) {
+      const Table t(lengths, 3 + static_cast<int32_t>(lengths[0]) % 5 * 2);
+      const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+      AttentionResult got[2];
+      int i = 0;
+      for (BatchDecodeWithPagedKVCacheWrapper* w : {&graph, &plain}) {
+        BatchDecodePlan plan = decode_plan(indptr, indices, last);
+        plan.kv_data_type = type;
+        w->plan(plan);
+        BatchDecodeRun run{.q = q, .paged_kv_cache = op::PagedKv(narrow), .return_lse = true};
+        if (type == DType::kU8) run.kv_cache_sf = op::PagedKv(scales);
+        got[i++] = w->run(run);
+      }
+      expect_same(got[0][0], got[1][0]);
+      expect_same(got[0][1], got[1][1]);
+    }
+  }
+}
+
 /// Lengths and page ids on the device; the results are those of the host's plan to the bit, whatever the schedule.
 TEST(GraphPlan, LengthsOnTheDeviceGiveTheSameResults) {
   struct Shape {

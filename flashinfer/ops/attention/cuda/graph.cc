@@ -230,8 +230,6 @@ void BesideGraph::keep(std::shared_ptr<const void> what) const {
 void plan_graph(Plan& p) {
   const Device device = device_of(p.buffers);
   if (device.type == DeviceType::kCPU) return;
-  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError,
-           "use_cuda_graph=True on GPUs does not support NVFP4 caches");
   if (!p.graph) {
     static std::once_flag once;
     std::call_once(once, [] { record::follow_state(plan_type, plan_now); });

@@ -14,38 +14,51 @@
 
 namespace flashinfer::cuda {
 
+constexpr bool attention_fp8(DType t) { return t == DType::kF8E4M3 || t == DType::kF8E5M2; }
 /// Whether a cache has elements that become f16 on the way to the products.
-constexpr bool attention_narrow(DType t) { return t == DType::kF8E4M3 || t == DType::kF8E5M2; }
+constexpr bool attention_narrow(DType t) { return attention_fp8(t) || t == DType::kF4E2M1x2; }
 
 /// Why the tensor-core kernel does not support a call; empty when it can. Addresses are checked by
 /// attention_copy_bytes. `async_copy`: the GPU has it (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
 inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
   const bool narrow = attention_narrow(c.kv);
   if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
-  if (c.q != DType::kF16 && c.q != DType::kBF16 && !(narrow && attention_narrow(c.q)))
+  if (c.q != DType::kF16 && c.q != DType::kBF16 && !(narrow && attention_fp8(c.q)))
     return "tensor cores take float16 and bfloat16 queries, with 8-bit caches also 8-bit ones";
   if (c.kv != c.q && !narrow) return "the cache has another 16-bit type than the queries, or 32 bits";
   if (c.rope) return "rotated keys would be rounded once more";
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
     if (d < 16 || d > 256 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 256";
+  if (c.kv == DType::kF4E2M1x2 && (p.head_dim_qk % 16 != 0 || p.head_dim_vo % 16 != 0))
+    return "head dimensions of NVFP4 caches are multiples of 16";
   if (p.head_dim_vo > p.head_dim_qk) return "the head dimension of V is larger than that of K";
   return {};
 }
+inline uint64_t attention_bits(const void* x, int64_t strides, int64_t size) {
+  return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(x)) | static_cast<uint64_t>(strides * size);
+}
 /// Bytes that one asynchronous copy of K and V may move: 16 where every row of them begins at 16 bytes, 8 where rows of
-/// 8-bit elements begin at 8; 0 when the kernel cannot read the tensors. Rows of Q begin at 8 elements, those of the
+/// FP8 or NVFP4 begin at 8; 0 when the kernel cannot read the tensors. Rows of Q begin at 8 elements, those of the
 /// output at 4.
 inline int attention_copy_bytes(const AttentionConfig& c, const AttentionParams& p) {
-  const auto bits = [](const void* x, int64_t strides, int64_t size) {
-    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(x)) | static_cast<uint64_t>(strides * size);
-  };
+  const auto bits = attention_bits;
   const bool narrow = attention_narrow(c.kv);
-  const int64_t size = narrow ? 1 : 2, q_size = attention_narrow(c.q) ? 1 : 2, o_size = c.o == DType::kF32 ? 4 : 2;
+  const int64_t size = narrow ? 1 : 2, q_size = attention_fp8(c.q) ? 1 : 2, o_size = c.o == DType::kF32 ? 4 : 2;
   const uint64_t keys = bits(p.k, p.k_stride_n | p.k_stride_h | (p.kv_indices ? p.k_stride_page : 0), size) |
                         bits(p.v, p.v_stride_n | p.v_stride_h | (p.kv_indices ? p.v_stride_page : 0), size);
   if (bits(p.q, p.q_stride_n | p.q_stride_h, q_size) % static_cast<uint64_t>(8 * q_size) != 0 ||
       bits(p.o, p.o_stride_n | p.o_stride_h, o_size) % static_cast<uint64_t>(4 * o_size) != 0)
     return 0;
   return keys % 16 == 0 ? 16 : narrow && keys % 8 == 0 ? 8 : 0;
+}
+/// The same of rows of scales.
+inline int attention_scale_copy_bytes(const AttentionConfig& c, const AttentionParams& p) {
+  if (c.kv != DType::kF4E2M1x2) return 0;
+  const uint64_t rows =
+      attention_bits(p.k_sf, p.k_sf_stride_n | p.k_sf_stride_h | (p.kv_indices ? p.k_sf_stride_page : 0), 1) |
+      attention_bits(p.v_sf, p.v_sf_stride_n | p.v_sf_stride_h | (p.kv_indices ? p.v_sf_stride_page : 0), 1);
+  const bool wide = p.head_dim_qk > 64 && p.head_dim_vo > 64;  // rows of 4 bytes in shared memory otherwise
+  return wide && rows % 8 == 0 ? 8 : rows % 4 == 0 ? 4 : 1;
 }
 
 /// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys:
@@ -62,13 +75,14 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
           .dqk = static_cast<short>(p.head_dim_qk),
           .dvo = static_cast<short>(p.head_dim_vo),
           .threads = static_cast<short>(wide ? 256 : 128),
-          .copy = 16};
+          .copy = 16,
+          .scale_copy = static_cast<short>(c.kv == DType::kF4E2M1x2 ? 8 : 0)};
 }
 
 /// The same of the kernel without tensor cores, which supports what they do not: other element types, rotation, scales
 /// of heads.
 inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
-  if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
+  if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches are read on tensor cores only";
   const int per = c.kv == DType::kF32 ? 4 : 8;
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
     if (d > 256 || d % per != 0)

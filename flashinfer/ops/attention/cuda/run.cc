@@ -37,8 +37,9 @@ class KernelFinder {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
   const jit::CudaLoaded* of(const AttentionCoresConfig& config) { return get<kCores, kCoresVariant>(config); }
-  const jit::CudaLoaded* of(AttentionCudaConfig config, int copy) {
-    config.copy = static_cast<short>(copy);  // follows from the tensors, the rest from the plan
+  const jit::CudaLoaded* of(AttentionCudaConfig config, int copy, int scale_copy) {
+    config.copy = static_cast<short>(copy);  // these follow from the tensors, the rest from the plan
+    config.scale_copy = static_cast<short>(scale_copy);
     return get<kKernel, kKernelVariant>(config);
   }
   const jit::CudaLoaded* merge(const AttentionMergeCudaConfig& config) { return get<kMerge, kMergeVariant>(config); }
@@ -62,7 +63,7 @@ std::string tensor_core_refusal(const Plan& p, const Call& call, const Attention
   if (std::string r = plan_refusal(p, a, call.q.device()); !r.empty()) return r;
   if ((call.q_head_scales || call.k_head_scales) && !cuda::attention_narrow(p.kv_data_type))
     return "scales for each head are multiplied into f32 queries";
-  return copy ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row (8-bit ones at 8)";
+  return copy ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row (FP8 and NVFP4 ones at 8)";
 }
 /// The other kernel loads 8 elements of K and V (f32: 4) and stores 4 of out at once.
 bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
@@ -95,7 +96,6 @@ std::string graph_refusal(const Plan& p, Device device) {
 /// What neither kernel supports, and the variant's arguments.
 std::string unsupported(const Plan& p, const Call& c, Device device) {
   if (std::string r = graph_refusal(p, device); !r.empty()) return r;
-  if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
   for (const TensorView* t : {c.q_head_scales, c.k_head_scales, c.v_head_scales})
     if (t && !t->is_contiguous()) return "scales for each head must be contiguous on a GPU";
   if (p.jit_args.is_none()) return {};
@@ -117,7 +117,8 @@ std::string kernel_refusal(const Plan& p, const AttentionParams& a, const std::s
              "addresses and strides do not give";
   }
   if (p.graph && p.graph->cores != cores)
-    return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes (8-bit ones at 8): " +
+    return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes (FP8 and NVFP4 ones at "
+           "8): " +
            no_tensor_cores;
   return {};
 }
@@ -226,7 +227,8 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
               .arrays = nullptr};
   AttentionParams& a = run.params.a;
   a.v_head_scales = scales(c.v_head_scales);
-  const int copy = cuda::attention_copy_bytes(cuda_config(p), a);
+  const int copy = cuda::attention_copy_bytes(cuda_config(p), a),
+            scale_copy = cuda::attention_scale_copy_bytes(cuda_config(p), a);
   const std::string no_tensor_cores = tensor_core_refusal(p, c, a, copy);
   if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
   const bool cores = !no_tensor_cores.empty();
@@ -234,7 +236,7 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
   const std::vector<Part>& parts = p.graph ? p.graph->parts : run.arrays->parts;
   KernelFinder find(p, device);
   for (size_t i = 0; i < parts.size(); ++i) {
-    run.kernels[i] = cores ? find.of(parts[i].cores) : find.of(parts[i].config, copy);
+    run.kernels[i] = cores ? find.of(parts[i].cores) : find.of(parts[i].config, copy, scale_copy);
     if (parts[i].cuts) run.merges[i] = find.merge(run.merge_config);
   }
   if (!find.why_not().empty()) return op::Unsupported{find.why_not()};

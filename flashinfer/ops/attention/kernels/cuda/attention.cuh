@@ -9,7 +9,7 @@
 #pragma once
 #include "flashinfer/kernels/cuda/lane_row.h"
 #include "flashinfer/kernels/cuda/mma.h"
-#include "flashinfer/ops/attention/kernels/cuda/narrow.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/nvfp4.cuh"
 
 namespace flashinfer::cu {
 namespace attn {
@@ -46,7 +46,7 @@ FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const Row& q, const Row& k) {
 
 /// Outputs of a lane: blocks of 8 columns.
 template <AttentionCudaConfig C>
-inline constexpr uint32_t kColumns = steps_of(C.dvo) * 2;
+inline constexpr uint32_t kColumns = C.used_dim(C.dvo) / 8;
 
 /// O += P V.
 template <AttentionCudaConfig C, int kBlocks, class T, class Row>
@@ -151,12 +151,20 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN uint32_t output_at(uint32_t row, uint32_t quad) {
   constexpr uint32_t kPitch = static_cast<uint32_t>(round_up(C.dvo, 64));
-  return row * kPitch + (quad ^ (C.narrow() ? row % 2 * 4 : row % 8 * 2)) * 4;
+  return row * kPitch + (quad ^ (C.fp4() ? row % 2 : C.narrow() ? row % 2 * 4 : row % 8 * 2)) * 4;
 }
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN void store_outputs(float* outputs, const Acc (&o)[kColumns<C>], uint32_t row, uint32_t h) {
   const uint32_t t = lane() % 4;
-  if constexpr (C.narrow()) {
+  if constexpr (C.fp4()) {
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; d += 4)
+#pragma unroll
+      for (uint32_t e = 0; e < 2; ++e)
+        store_shared(
+            outputs + output_at<C>(row, d * 2 + t * 2 + e),
+            Pack<float, 4>{{o[d].r[2 * h + e], o[d + 1].r[2 * h + e], o[d + 2].r[2 * h + e], o[d + 3].r[2 * h + e]}});
+  } else if constexpr (C.narrow()) {
 #pragma unroll
     for (uint32_t d = 0; d < kColumns<C>; d += 2)
       store_shared(outputs + output_at<C>(row, d * 2 + t),
@@ -200,7 +208,7 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
       l += weight * state[2 * r + 1];
       const Pack<float, 4> x = load_shared<4>(outputs + output_at<C>(r, quad));
 #pragma unroll
-      for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
+      for (int e = 0; e < 4; ++e) sum[e] += weight * x[e] * (C.fp4() ? kSmallE2m1 : 1.0f);
     }
     write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, m, l, sum);
   }
@@ -218,8 +226,10 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
   T* q = reinterpret_cast<T*>(shared());
   char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
-  const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.row_bytes(1);
-  const char* v_head = static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.row_bytes(1);
+  const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.unit_bytes();
+  const char* v_head = static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes();
+  uint8_t *k_scales = reinterpret_cast<uint8_t*>(shared() + C.scales_at()),
+          *v_scales = k_scales + C.keys() * C.scale_pitch(C.dqk);
   const Place at{warp() % kWarpsQ * 16, warp() / kWarpsQ * kMine};
 
   const int32_t i0 = t.row_begin / static_cast<int32_t>(group),
@@ -240,13 +250,24 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   }
   KeyOffsets* offsets =
       reinterpret_cast<KeyOffsets*>(shared() + C.offsets_at());  // of this tile and the next, in turns
-  KeyRows<C.keys(), C.row_bytes(1)> rows(pp, p, seq, first, end);
+  KeyRows<kKeys, C.unit_bytes(), C.fp4()> rows(pp, p, seq, first, end);
   if constexpr (!C.narrow()) copy_queries<C>(q, p, seq, t, kv_head, group);
   rows.store(offsets, first);
   sync_threads();
-  copy_keys<C, C.dqk>(k, k_head, &offsets->k, end - first);
+  // NVFP4: with the scales.
+  const auto copy_k = [&](KeyOffsets* of, int32_t count) {
+    copy_keys<C, C.dqk>(k, k_head, &of->k, count);
+    if constexpr (C.fp4())
+      copy_scales<C, C.dqk>(k_scales, p.k_sf + kv_head * p.k_sf_stride_h, scale_offsets<kKeys>(of), count);
+  };
+  const auto copy_v = [&](KeyOffsets* of, int32_t count) {
+    copy_keys<C, C.dvo>(v, v_head, &of->v, count);
+    if constexpr (C.fp4())
+      copy_scales<C, C.dvo>(v_scales, p.v_sf + kv_head * p.v_sf_stride_h, scale_offsets<kKeys>(of) + kKeys, count);
+  };
+  copy_k(offsets, end - first);
   commit_async();
-  copy_keys<C, C.dvo>(v, v_head, &offsets->v, end - first);
+  copy_v(offsets, end - first);
   commit_async();
   RowFactors* of_rows = reinterpret_cast<RowFactors*>(shared() + C.state_at());
   if constexpr (C.narrow())
@@ -261,7 +282,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   for (int32_t key = first; key < end; key += kKeys) {
     const int32_t next = key + kKeys;
     turn ^= kKeys;
-    const KeyOffsets* of_next = offsets + turn;
+    KeyOffsets* of_next = offsets + turn;
     rows.store(offsets + turn, next);
     Acc s[kBlocks];
     wait_async<1>();
@@ -269,12 +290,14 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
       if (key == first) transform_own<C, C.rows()>(q, [&](float x) { return hooks.query(x); });
     if constexpr (H::kKey) transform_own<C, kKeys>(reinterpret_cast<T*>(k), [&](float x) { return hooks.key(x); });
     sync_threads();
-    if constexpr (C.narrow())
+    if constexpr (C.fp4())
+      nvfp4_logits<C>(s, q_row, k_row, k_scales + at.key * C.scale_pitch(C.dqk));
+    else if constexpr (C.narrow())
       narrow_logits<C>(s, q_row, k_row);
     else
       logits<C, kBlocks, T>(s, q_row, k_row);
     sync_threads();
-    if (next < end) copy_keys<C, C.dqk>(k, k_head, &of_next->k, end - next);
+    if (next < end) copy_k(of_next, end - next);
     commit_async();
     if constexpr (C.narrow()) {
 #pragma unroll
@@ -287,12 +310,14 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     softmax_step<C>(s, o, st, p, hooks, seq, key + static_cast<int32_t>(at.key), end, check);
     wait_async<1>();
     sync_threads();
-    if constexpr (C.narrow())
+    if constexpr (C.fp4())
+      add_nvfp4_values<C>(o, s, v_row, v_scales + at.key * C.scale_pitch(C.dvo));
+    else if constexpr (C.narrow())
       add_narrow_values<C>(o, s, v_row);
     else
       add_values<C, kBlocks, T>(o, s, v_row);
     sync_threads();
-    if (next < end) copy_keys<C, C.dvo>(v, v_head, &of_next->v, end - next);
+    if (next < end) copy_v(of_next, end - next);
     commit_async();
   }
   wait_async<0>();  // of an empty range: Q and an unused tile

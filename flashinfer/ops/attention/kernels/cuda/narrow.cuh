@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over caches of 8-bit floats on tensor cores. K and V lie in shared memory as in the cache; a warp reads
-// them by ldmatrix, which takes two neighbouring bytes for one element of 16 bits, and converts them to f16 in
-// registers, exactly. Which element of a product a byte becomes follows from what one ldmatrix gives a lane:
+// Attention over caches of 8-bit floats on tensor cores (and Q beside NVFP4, nvfp4.cuh). K and V lie in shared memory
+// as in the cache; a warp reads them by ldmatrix, which takes two neighbouring bytes for one element of 16 bits, and
+// converts them to f16 in registers, exactly. Which element of a product a byte becomes follows from what one ldmatrix
+// gives a lane:
 //
 //   K: bytes 4t .. 4t + 3 of a row, where the operand of 16 elements along D takes (2t, 2t + 1) and (2t + 8, 2t + 9).
 //      The sum does not depend on the order along D, so Q is stored in the same one (store_queries).
@@ -28,13 +29,16 @@ FI_GLOBAL_FN PowerOfTwo row_power(float top) {
   return {__builtin_bit_cast(float, (of - 14) << 23), __builtin_bit_cast(float, (268 - of) << 23)};
 }
 
+/// The factor by which converted e2m1 elements are too small (nvfp4.cuh).
+inline constexpr float kSmallE2m1 = 16384.0f;
+
 /// Lanes that share a row of Q, 8 elements each.
 template <AttentionCudaConfig C>
-inline constexpr uint32_t kQueryLanes = C.dqk > 128  ? 32
-                                        : C.dqk > 64 ? 16
-                                        : C.dqk > 32 ? 8
-                                        : C.dqk > 16 ? 4
-                                                     : 2;
+inline constexpr uint32_t kQueryLanes = C.used_dim(C.dqk) > 128  ? 32
+                                        : C.used_dim(C.dqk) > 64 ? 16
+                                        : C.used_dim(C.dqk) > 32 ? 8
+                                        : C.used_dim(C.dqk) > 16 ? 4
+                                                                 : 2;
 
 /// Of a row: the factor of its logits - scales of heads, and the power of two of a bf16 row - and ALiBi's slope. In
 /// shared memory, because at D 256 there is no register left for them.
@@ -42,12 +46,34 @@ struct RowFactors {
   float factor, slope;
 };
 
+/// Writes the words of 8 elements of Q where ldmatrix finds them (FP8: two pieces of each 16 elements; NVFP4: four of
+/// each 32). Lanes begin with different pieces: with the same one all of them would write to few banks.
+template <AttentionCudaConfig C, uint32_t kLanes>
+FI_GLOBAL_FN void store_words(uint32_t* to, uint32_t row, uint32_t piece, const uint32_t (&y)[4]) {
+  constexpr uint32_t kPitch = pitch_of(C.dqk * 2);
+  if constexpr (C.fp4()) {
+    const uint32_t turn = piece / 8 * (kLanes == 16 ? 2 : 1) % 4;
+    const bool odd = turn & 1, high = turn & 2;
+    const uint32_t pairs[4] = {odd ? y[1] : y[0], odd ? y[0] : y[1], odd ? y[3] : y[2], odd ? y[2] : y[3]};
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i)
+      store_shared(to + swizzle<kPitch>(row, piece / 4 * 4 + (i ^ turn)) * 4 + piece % 4,
+                   Pack<uint32_t, 1>{{high ? pairs[i ^ 2] : pairs[i]}});
+  } else {
+    uint32_t* words = to + piece % 2 * 2;
+    const uint32_t turn = piece / 8 % 2, first = piece / 2 * 2 + turn;
+    store_shared(words + swizzle<kPitch>(row, first) * 4, Pack<uint32_t, 2>{{turn ? y[1] : y[0], turn ? y[3] : y[2]}});
+    store_shared(words + swizzle<kPitch>(row, first ^ 1) * 4,
+                 Pack<uint32_t, 2>{{turn ? y[0] : y[1], turn ? y[2] : y[3]}});
+  }
+}
+
 /// Writes Q of a tile, rows that are not there as zeros, and what belongs to each row.
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN void store_queries(f16_t* to, RowFactors* of_rows, const AttentionCudaParams& pp, const AttentionParams& p,
                                 const Seq& s, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
   using Q = scalar_of_t<C.q>;
-  constexpr uint32_t kLanes = kQueryLanes<C>, kPitch = pitch_of(C.dqk * 2);
+  constexpr uint32_t kLanes = kQueryLanes<C>;
   const uint32_t piece = thread_x() % kLanes;
   for (uint32_t row = thread_x() / kLanes; row < C.rows(); row += C.threads / kLanes) {
     const bool there = row < static_cast<uint32_t>(t.rows);
@@ -65,20 +91,17 @@ FI_GLOBAL_FN void store_queries(f16_t* to, RowFactors* of_rows, const AttentionC
       for (int e = 0; e < 8; ++e) top = max_magnitude(x[e], top);
       power = row_power(warp_reduce<kLanes>(top, [](float a, float b) { return max_magnitude(a, b); }));
     }
-    if (piece < steps_of(C.dqk) * 2) {
-      uint32_t y[4];
+    if (piece < C.used_dim(C.dqk) / 8) {
+      uint32_t y[4];  // in the order along D that K's conversion gives
 #pragma unroll
-      for (int i = 0; i < 4; ++i) y[i] = pack2<f16_t>(x[2 * i] * power.inverse, x[2 * i + 1] * power.inverse);
-      // Of 128 bytes half of the lanes begin with the second piece: all of them would write to every second bank.
-      uint32_t* words = reinterpret_cast<uint32_t*>(to) + piece % 2 * 2;
-      const uint32_t turn = piece / 8 % 2, first = piece / 2 * 2 + turn;
-      store_shared(words + swizzle<kPitch>(row, first) * 4,
-                   Pack<uint32_t, 2>{{turn ? y[1] : y[0], turn ? y[3] : y[2]}});
-      store_shared(words + swizzle<kPitch>(row, first ^ 1) * 4,
-                   Pack<uint32_t, 2>{{turn ? y[0] : y[1], turn ? y[2] : y[3]}});
+      for (int i = 0; i < 4; ++i) {
+        const int first = C.fp4() ? i : 2 * i, second = C.fp4() ? i + 4 : 2 * i + 1;
+        y[i] = pack2<f16_t>(x[first] * power.inverse, x[second] * power.inverse);
+      }
+      store_words<C, kLanes>(reinterpret_cast<uint32_t*>(to), row, piece, y);
     }
     if (piece == 0) {
-      float factor = power.factor;
+      float factor = power.factor * (C.fp4() ? kSmallE2m1 : 1.0f);
       if (pp.q_head_scales) factor *= pp.q_head_scales[head];
       if (pp.k_head_scales) factor *= pp.k_head_scales[kv_head];
       store_shared(&of_rows[row].factor, Pack<float, 2>{{factor, p.alibi_slopes ? p.alibi_slopes[head] : 0.0f}});
@@ -107,6 +130,12 @@ FI_GLOBAL_FN void narrow_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k)
   }
 }
 
+/// The operand of 16 keys' weights.
+FI_GLOBAL_FN Frag4 weights_of(const Acc& x, const Acc& y) {
+  return {{pack2<f16_t>(x.r[0], x.r[1]), pack2<f16_t>(x.r[2], x.r[3]), pack2<f16_t>(y.r[0], y.r[1]),
+           pack2<f16_t>(y.r[2], y.r[3])}};
+}
+
 /// O += P V: even columns of 16 in o[2 i], odd ones in o[2 i + 1].
 template <AttentionCudaConfig C, int kBlocks, int kAll, class Row>
 FI_GLOBAL_FN void add_narrow_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], const Row& v) {
@@ -114,11 +143,7 @@ FI_GLOBAL_FN void add_narrow_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], con
   for (uint32_t n = 0; n < kBlocks; n += 4) {
     Frag4 a[2];
 #pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      const Acc &x = s[n + 2 * i], &y = s[n + 2 * i + 1];
-      a[i] = {{pack2<f16_t>(x.r[0], x.r[1]), pack2<f16_t>(x.r[2], x.r[3]), pack2<f16_t>(y.r[0], y.r[1]),
-               pack2<f16_t>(y.r[2], y.r[3])}};
-    }
+    for (uint32_t i = 0; i < 2; ++i) a[i] = weights_of(s[n + 2 * i], s[n + 2 * i + 1]);
 #pragma unroll
     for (uint32_t step = 0; step < steps_of(C.dvo); ++step) {
       const Frag4 b = load_matrix4_transposed(v.piece(n * 8, step));

@@ -11,16 +11,17 @@
 namespace flashinfer {
 
 /// Tensor cores. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with different keys. Products
-/// are of 16-bit elements, those of a cache of 8-bit floats of f16; they are computed in steps of 16 elements, so a dim
+/// are of 16-bit elements, those of an FP8 or NVFP4 cache of f16; they are computed in steps of 16 elements, so a dim
 /// of 72 costs as much as 80. Rows of shared memory are whole multiples of 128 bytes.
 struct AttentionCudaConfig {
-  DType q;                // f16, bf16; with an 8-bit cache also e4m3, e5m2
-  DType kv;               // q's, or e4m3, e5m2
+  DType q;                // f16, bf16; with an FP8 or NVFP4 cache also e4m3, e5m2
+  DType kv;               // q's, or e4m3, e5m2, f4_e2m1x2 (NVFP4)
   DType o;                // f16, bf16, f32
   unsigned char warps_k;  // 1 or 4
-  short dqk, dvo;         // multiples of 8 up to 256; dvo <= dqk
+  short dqk, dvo;         // multiples of 8 (NVFP4: of 16) up to 256; dvo <= dqk
   short threads;          // of a block
-  short copy;             // bytes of K and V that one asynchronous copy moves: 16; 8 for 8-bit rows that begin at 8
+  short copy;  // bytes of K and V that one asynchronous copy moves: 16; 8 for rows of FP8 or NVFP4 that begin at 8
+  short scale_copy;  // the same of a row of NVFP4's scales: 8 or 4; 1: not asynchronous. Else 0
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
   template <class V>
@@ -33,6 +34,7 @@ struct AttentionCudaConfig {
     v("dvo", dvo);
     v("threads", threads);
     v("copy", copy);
+    v("scale_copy", scale_copy);
   }
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
   constexpr int rows() const { return threads / 32 / warps_k * 16; }
@@ -41,10 +43,16 @@ struct AttentionCudaConfig {
   /// Keys of a tile in shared memory. K and V of one head take 32 KB at D 128; those of decode, which lives on what it
   /// has in flight, also with 8 bits.
   constexpr int keys() const { return narrow() && warps_k > 1 ? 128 : 64; }
-  /// Bytes of a row of K or V.
-  constexpr int row_bytes(int dim) const { return narrow() ? dim : 2 * dim; }
+  constexpr bool fp4() const { return kv == DType::kF4E2M1x2; }
+  /// Bytes of a row of K or V, of the 16-byte pieces of it that products read, and of what strides count.
+  constexpr int row_bytes(int dim) const { return fp4() ? dim / 2 : narrow() ? dim : 2 * dim; }
+  constexpr int used_bytes(int dim) const { return round_up(row_bytes(dim), narrow() ? 16 : 32); }
+  constexpr int used_dim(int dim) const { return used_bytes(dim) * 16 / row_bytes(16); }  // in elements
+  constexpr int unit_bytes() const { return narrow() ? 1 : 2; }
+  /// Bytes of a row of scales in shared memory, a power of two.
+  constexpr int scale_pitch(int dim) const { return !fp4() ? 0 : dim <= 64 ? 4 : dim <= 128 ? 8 : 16; }
   /// Bytes of shared memory: the tiles of Q, K and V; the f32 outputs that take their place; maxima and denominators;
-  /// offsets of two tiles of keys.
+  /// offsets of two tiles of keys (NVFP4: and of their scales); scales.
   constexpr int q_bytes() const { return rows() * round_up(dqk * 2, 128); }
   constexpr int tile_bytes(int dim) const { return keys() * round_up(row_bytes(dim), 128); }
   constexpr int output_bytes() const { return threads / 32 * 16 * round_up(dvo, 64) * 4; }
@@ -53,10 +61,11 @@ struct AttentionCudaConfig {
     return tiles > output_bytes() ? tiles : output_bytes();
   }
   constexpr int offsets_at() const { return state_at() + threads / 32 * 16 * 2 * 4; }
-  constexpr int shared_bytes() const { return offsets_at() + 2 * keys() * 16; }
+  constexpr int scales_at() const { return offsets_at() + 2 * keys() * (fp4() ? 32 : 16); }
+  constexpr int shared_bytes() const { return scales_at() + keys() * (scale_pitch(dqk) + scale_pitch(dvo)); }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
-  /// at D 128; with an 8-bit cache, whose tiles have twice the keys, three. In prefill beyond D 64 ptxas would spill
-  /// for the sake of more blocks than 256 threads.
+  /// at D 128; with an FP8 or NVFP4 cache, whose tiles have twice the keys, three. In prefill beyond D 64 ptxas would
+  /// spill for the sake of more blocks than 256 threads.
   constexpr int min_blocks() const {
     return dqk > 128 ? 0 : warps_k > 1 ? (narrow() ? 3 : 4) : dqk > 64 ? 256 / threads : 0;
   }

@@ -15,6 +15,12 @@ struct KeyOffsets {
   int64_t k, v;
 };
 
+/// NVFP4: the offsets of the scales of a tile's keys in K, then in V. They lie behind the KeyOffsets of both tiles.
+template <uint32_t kKeys>
+FI_GLOBAL_FN int64_t* scale_offsets(KeyOffsets* of) {
+  return &of[2 * kKeys].k;
+}
+
 /// Pieces of 16 bytes of a row in shared memory.
 constexpr uint32_t pitch_of(int bytes) { return static_cast<uint32_t>(ceil_div(bytes, 128)) * 8; }
 /// Steps of 16 elements of a row, in which products are computed; the end of the last one may be zeros.
@@ -42,8 +48,8 @@ FI_GLOBAL_FN void own_pieces(F f) {
 
 /// The rows of a tile's kKeys keys of kSize bytes an element, one key a thread of the first warps. The page id of a
 /// tile's key is loaded while the tile before it is computed, and its page follows from that of the key kKeys before it
-/// without a division.
-template <uint32_t kKeys, int kSize>
+/// without a division. kScales: keys have rows of scales, too (NVFP4).
+template <uint32_t kKeys, int kSize, bool kScales = false>
 class KeyRows {
  public:
   /// For the tiles from `first` on; keys from `end` on are not there.
@@ -66,6 +72,11 @@ class KeyRows {
                           (id * p_.v_stride_page + row * p_.v_stride_n) * kSize};
       const bool there = key < end_;
       store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
+      if constexpr (kScales) {
+        int64_t* sf = scale_offsets<kKeys>(to) + thread_x();
+        *sf = there ? id * p_.k_sf_stride_page + row * p_.k_sf_stride_n : 0;
+        sf[kKeys] = there ? id * p_.v_sf_stride_page + row * p_.v_sf_stride_n : 0;
+      }
     }
     if (!paged) return;
     page_ += pp_.tile_pages, entry_ += pp_.tile_entries;
@@ -88,8 +99,8 @@ class KeyRows {
 template <AttentionCudaConfig C, int kDim>
 FI_GLOBAL_FN void copy_keys(char* to, const char* from, const int64_t* offsets, int32_t count) {
   constexpr uint32_t kRow = C.row_bytes(kDim), kCopy = C.copy, kPitch = pitch_of(kRow),
-                     kUsed = steps_of(kDim) * C.row_bytes(16) / kCopy;
-  constexpr bool kWhole = kRow % C.row_bytes(16) == 0;
+                     kUsed = C.used_bytes(kDim) / kCopy;
+  constexpr bool kWhole = kRow == C.used_bytes(kDim);
   const auto copy = [&](uint32_t row, uint32_t piece, bool there) {
     const uint32_t at = piece * kCopy, left = kWhole ? kCopy : at < kRow ? kRow - at : 0;
     const char* x = from + (left ? at : 0) + load_shared<1>(offsets + 2 * row)[0];
