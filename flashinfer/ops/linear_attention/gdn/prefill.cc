@@ -129,20 +129,20 @@ void reference(const B& a) {
 }
 
 // ---- tables ----
-/// The products of the chunk algorithm, of gates of channels the recurrence's.
+/// Operations: the products of the chunk algorithm.
 template <class B>
 op::Cost cost(const B& a) {
   const PrefillCall c = call_of(a);
   const auto k = static_cast<double>(c.q.size(2)), v = static_cast<double>(c.v.size(2));
   const auto updates = static_cast<double>(c.q.size(0) * c.updates), heads = static_cast<double>(c.heads());
-  const auto chunk = static_cast<double>(kGdnChunk);
+  const auto chunk = static_cast<double>(c.channels ? kChannelChunk : kGdnChunk);
   const auto bytes = [](const TensorView& t) {
     return t.defined() ? static_cast<double>(t.numel() * t.item_size()) : 0.0;
   };
   double moved = 0;
   for (const TensorView* t : {&c.q, &c.k, &c.v, &c.gate, &c.beta, &c.write, &c.output, &c.initial, &c.final})
     moved += bytes(*t);
-  return {.bytes = moved, .flops = updates * heads * (c.channels ? 6 * k * v : 6 * k * v + 4 * chunk * (k + v))};
+  return {.bytes = moved, .flops = updates * heads * (6 * k * v + 4 * chunk * (k + v))};
 }
 template <class B>
 op::Shape output_shape(const B& a) {

@@ -243,15 +243,18 @@ op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
     ops::launch_unless_empty(then, p, chunks);
   });
 }
+/// Operations: the products of the chunk algorithm where sequences have chunks, else the recurrence's.
 op::Cost cost(const Kda& a) {
   const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
-  const double states = a.state ? static_cast<double>(sequences_of(a) * a.state->item_size()) * heads * cells : 0;
+  const auto chunk = static_cast<double>(kChannelChunk), widths = static_cast<double>(a.v.size(2) + a.q.size(2));
+  const auto sequences = static_cast<double>(sequences_of(a));
+  const double states = a.state ? sequences * static_cast<double>(a.state->item_size()) * heads * cells : 0;
   const auto tokens = static_cast<double>(a.q.size(0));
   const double caches =
       a.kg_cache ? tokens * heads * static_cast<double>(4 * a.v.size(2) + 2 * a.q.size(2) * a.q.item_size()) : 0;
   return {.bytes = (a.disable_state_update ? 1 : 2) * states + caches +
                    static_cast<double>(2 * a.q.nbytes() + 2 * a.v.nbytes() + a.g.nbytes()),
-          .flops = 7 * tokens * heads * cells};
+          .flops = tokens * heads * (tokens >= chunk * sequences ? 6 * cells + 4 * chunk * widths : 7 * cells)};
 }
 
 constexpr op::Field fields[] = {
