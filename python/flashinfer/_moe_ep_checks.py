@@ -3,7 +3,9 @@
 import dataclasses
 import os
 
-from ._moe_ep import EpAlgorithm, MoEEpConfigError
+from ._moe_ep import EpAlgorithm, EpLayout, MoEEpConfigError
+
+_NIXL_HIDDEN, _NIXL_TOKENS = (2048, 2560, 3072, 4096, 5120, 6144, 7168, 8192), 1024
 
 
 def _group(bootstrap):
@@ -107,11 +109,21 @@ def validate_arch_for_backend(backend):
 
 def validate_fleet_params(params, backend, world_size, quant=None, topology_capacity=None, fault_tolerance=None):
     """MoEEpConfigError when the transport does not take such sizes."""
+    if fault_tolerance is not None and fault_tolerance.enabled and params.algorithm is not EpAlgorithm.LOW_LATENCY:
+        raise MoEEpConfigError(f"{backend}: fault tolerance (FleetAlgoKnobFaultTolerance) requires algorithm=LOW_LATENCY")
     if backend != "nixl_ep":
         return
     if params.algorithm is not EpAlgorithm.LOW_LATENCY:
         raise MoEEpConfigError("nixl_ep: only algorithm=LOW_LATENCY is supported (HIGH_THROUGHPUT requires nccl_ep).")
+    if params.layout is not EpLayout.EXPERT_MAJOR:
+        raise MoEEpConfigError("nixl_ep: only layout=EXPERT_MAJOR is supported (RANK_MAJOR requires nccl_ep).")
+    if params.max_tokens_per_rank > _NIXL_TOKENS:
+        raise MoEEpConfigError(f"nixl_ep: max_tokens_per_rank ({params.max_tokens_per_rank}) must be at most {_NIXL_TOKENS}")
+    if params.token_hidden_size not in _NIXL_HIDDEN:
+        raise MoEEpConfigError(f"nixl_ep: token_hidden_size ({params.token_hidden_size}) must be one of {list(_NIXL_HIDDEN)}")
     capacity = world_size if topology_capacity is None else topology_capacity
+    if capacity < world_size:
+        raise MoEEpConfigError(f"nixl_ep: topology capacity ({capacity}) must be >= world_size ({world_size})")
     if params.num_experts % capacity:
         raise MoEEpConfigError(f"nixl_ep: num_experts ({params.num_experts}) must be a positive multiple of topology capacity ({capacity})")
 
@@ -144,3 +156,27 @@ def validate_split_forward_inputs(hidden_states, topk_ids, topk_weights, fleet_p
                                f"FleetParams.token_hidden_size ({fleet_params.token_hidden_size})")
     if topk_ids.dim() != 2:
         raise MoEEpConfigError(f"topk_ids has shape {tuple(topk_ids.shape)}, but must be [tokens, top_k]")
+
+
+def validate_mega_arch():
+    """MoEEpArchError when the device has no fused kernel of its own; without a GPU nothing is known of it."""
+
+
+def validate_mega_fleet_params(params, world_size, *, intermediate_size, top_k, alignment=128):
+    """MoEEpConfigError when a fused kernel does not take such sizes."""
+    if params.num_experts % world_size:
+        raise MoEEpConfigError(f"num_experts ({params.num_experts}) must be divisible by world_size ({world_size})")
+    for name, size in (("token_hidden_size", params.token_hidden_size), ("intermediate_size", intermediate_size)):
+        if size % alignment:
+            raise MoEEpConfigError(f"{name} ({size}) must be a multiple of {alignment}")
+    if top_k <= 0:
+        raise MoEEpConfigError(f"top_k must be positive, got {top_k}")
+
+
+def validate_mega_forward_inputs(hidden_states, topk_ids, topk_weights, fleet_params, *, top_k, quantize_input, scales=None):
+    """MoEEpConfigError when shapes do not fit together, or the scales of quantised tokens are missing."""
+    validate_split_forward_inputs(hidden_states, topk_ids, topk_weights, fleet_params)
+    if topk_ids.shape[1] != top_k:
+        raise MoEEpConfigError(f"topk_ids.shape[1] ({topk_ids.shape[1]}) does not match kernel top_k ({top_k})")
+    if not quantize_input and scales is None:
+        raise MoEEpConfigError("MoEEpTensors.scales is required when MegaConfig.quantize_input=False")

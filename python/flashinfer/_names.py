@@ -41,7 +41,8 @@ HOMES = {
                "MoEEpTensors MoEEpTransportError MoEEpWeightPack PrequantizedMoEWeights QuantType UnquantizedMoEWeights dummy_moe_weights _index_knobs",
     "_moe_ep_checks": "bootstrap_comm_group bootstrap_ep_rank_world bootstrap_ep_world_size bootstrap_moe_ep_runtime ensure_bootstrap_dist_validated "
                       "ensure_moe_ep_cuda_device finalize_moe_ep_runtime supports_fault_tolerance validate_arch_for_backend validate_bootstrap_process_group_ready "
-                      "validate_bootstrap_world_size validate_fleet_params validate_fleet_weights validate_split_forward_inputs",
+                      "validate_bootstrap_world_size validate_fleet_params validate_fleet_weights validate_mega_arch validate_mega_fleet_params "
+                      "validate_mega_forward_inputs validate_split_forward_inputs",
     "_moe_ep_comm": "MoEEpCommParams MoEEpCommunication MoEEpDispatchResult NVLinkOneSidedAlltoAll NVLinkOneSidedConfig available_communication_backends "
                     "create_communication create_fleet register_communication register_fleet",
     "_moe_ep_layer": "FusedMoeKernelConfig IdentityConfig MegaConfig MoEEpLayer MoEEpSplitLayer NcclEpConfig NvepConfig SplitConfig SplitKernelContext "
