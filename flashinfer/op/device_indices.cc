@@ -31,4 +31,13 @@ void check_device_indices(const Op& op, const void* block, Device device) {
   if (!host.empty()) op.validate(copy.data());
 }
 
+HostIndices::HostIndices(const TensorView& t) {
+  if (t.device().type == DeviceType::kCPU) {
+    view_ = t;
+  } else if (checks_device_indices(t.device())) {
+    copy_ = to_device(t, kCpu);
+    view_ = copy_.view();
+  }
+}
+
 }  // namespace flashinfer::op

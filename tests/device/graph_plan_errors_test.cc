@@ -82,6 +82,33 @@ TEST(CheckIndices, APageOutsideThePoolIsNamed) {
                  [&] { graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
   }
 }
+TEST(CheckIndices, PlanningOnTheDeviceNamesLengthsAndPages) {
+  const CheckIndices on;
+  const Buffers b;
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
+  const Table t({5, 40, 7});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+               q = normal({3, kHeads, kDim}, 2);
+  graph.plan(decode_plan(indptr, indices, last));
+  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  const int64_t width = b.indices.numel() / 3;
+  std::vector<int32_t> table(static_cast<size_t>(3 * width));
+  const auto write = [&] { copy_bytes(b.indices.data(), kEmulator, table.data(), kCpu, table.size() * 4); };
+  write();
+  const auto plan = [&](const std::vector<int32_t>& lengths) {
+    const Tensor on_device = there(ints(lengths));
+    graph.plan_on_device(on_device);
+  };
+  plan({5, 40, 7});
+  expect_error(kValue, "seq_lens[1] is -1, but paged_kv_indices_buffer has room for", [&] { plan({5, -1, 7}); });
+  table[static_cast<size_t>(2 * width)] = kPages;
+  write();
+  expect_error(kValue,
+               str("paged_kv_indices_buffer[", 2 * width, "], page 0 of request 2, is ", kPages,
+                   ", but must be in [0, 100) (pages of the pool)"),
+               [&] { plan({5, 40, 7}); });
+  plan({5, 40, 0});
+}
 TEST(CheckIndices, OpsCheckAsOnTheCpu) {
   const auto zeros = [](const std::vector<int64_t>& shape) { return there(Tensor::zeros(shape, DType::kF32)); };
   const Tensor k = zeros({2, 1, 16}), v = zeros({2, 1, 8}), beta = zeros({2, 1}), state = zeros({5, 1, 8, 16}),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of narrow numbers to pairs of 16 bits, the first in the lower half, exactly: operands of products.
+// Pairs of narrow numbers to pairs of 16 bits, the first in the lower half, exactly: operands of products. Arithmetic
+// on pairs rounds each half once.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
 
@@ -96,6 +97,40 @@ FI_GLOBAL_FN void halves_to_f32(uint32_t pair, float& low, float& high) {
   T x, y;
   x.bits = static_cast<uint16_t>(pair), y.bits = static_cast<uint16_t>(pair >> 16);
   low = to_f32(x), high = to_f32(y);
+}
+
+/// Byte i of the result is byte `selector >> 4 i & 7` of b:a.
+FI_GLOBAL_FN uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+#if defined(__CUDACC__)
+  return __byte_perm(a, b, selector);
+#else
+  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+  uint32_t y = 0;
+  for (uint32_t i = 0; i < 4; ++i) y |= static_cast<uint32_t>(both >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
+  return y;
+#endif
+}
+/// a * b + c of both halves; bf16 needs sm_80.
+template <class T>
+FI_GLOBAL_FN uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
+#if defined(__CUDA_ARCH__)
+  uint32_t y;
+  if constexpr (kSame<T, f16_t>)
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  else
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  return y;
+#else
+  float x[2], by[2], more[2];
+  halves_to_f32<T>(a, x[0], x[1]), halves_to_f32<T>(b, by[0], by[1]), halves_to_f32<T>(c, more[0], more[1]);
+  for (int i = 0; i < 2; ++i) x[i] = x[i] * by[i] + more[i];
+  return pair_of<T>(x[0], x[1]);
+#endif
+}
+/// a * b of both halves: minus zero is added, which changes nothing.
+template <class T>
+FI_GLOBAL_FN uint32_t mul_pairs(uint32_t a, uint32_t b) {
+  return fma_pairs<T>(a, b, 0x80008000u);
 }
 
 }  // namespace flashinfer::cu

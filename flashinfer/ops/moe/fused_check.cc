@@ -231,7 +231,7 @@ void validate(const Moe& a) {
   check_input(a, x);
   const auto scales = scales_of(mode);
   for (size_t i = 0; i < scales.size(); ++i) check_scale(a, x, scales[i], (*a.quant_scales)[i]);
-  if (a.input.device() != kCpu || a.enable_alltoall) return;
+  if (a.token_selected_experts.device() != kCpu || a.enable_alltoall) return;
   for (int64_t t = 0; t < x.tokens; ++t)
     for (int64_t j = 0; j < x.top_k; ++j) {
       const int64_t e = static_cast<int64_t>(ref::at(a.token_selected_experts, {t, j}));

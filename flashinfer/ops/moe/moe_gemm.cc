@@ -150,6 +150,11 @@ op::Prepared prepare_gpu(const B& a, const op::Call& call) {
   if constexpr (std::is_same_v<B, Mx>)
     if (a.a_scale.stride(1) != 1 || a.b_scale.stride(2) != 1)
       return op::Unsupported{"the scales of a row are not next to each other"};
+  if (const op::HostIndices host(a.m_indptr); host) {
+    B readable = a;
+    readable.m_indptr = *host;
+    check_groups(readable);
+  }
   const auto steps = std::make_shared<ops::CudaSteps>(call.device);
   const TensorView h = a.is_gated ? steps->scratch({a.a.size(0), a.b.size(1)}, DType::kF32) : *a.out;
   gemm::GroupedWork w{.a = a.a, .b = a.b, .out = h};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning a decode where its lengths are: a kernel writes what a captured run() reads.
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/ops/attention/api/checks.h"
@@ -25,6 +26,19 @@ void fill_internal(Block& a) {
 }
 int64_t pages_a_request(const Block& a) { return a.pages->numel() / std::max<int64_t>(plan_of(a.self).batch_size, 1); }
 
+/// FLASHINFER_CUDA_CHECK_INDICES: lengths and page ids, both in host memory, of a plan whose buffers are on a GPU.
+void check_contents(const Block& a, const Plan& p) {
+  const int64_t width = pages_a_request(a), pool = p.graph ? p.graph->pages.load() : -1;
+  Plan planned = p;
+  set_dense_table(planned, a.pages->slice(0, 0, p.batch_size * width).view({p.batch_size, width}), a.seq_lens,
+                  {"paged_kv_indices_buffer", "seq_lens"});
+  for (int64_t b = 0; b < p.batch_size && pool >= 0; ++b) {
+    const int32_t* page = planned.kv_indices.data_as<int32_t>() + b * width;
+    for (int64_t i = 0; i < ceil_div(int64_t{planned.kv_len.data_as<int32_t>()[b]}, p.page_size); ++i)
+      FI_CHECK(page[i] < pool, ValueError, "paged_kv_indices_buffer[", b * width + i, "], page ", i, " of request ", b,
+               ", is ", page[i], ", but must be in [0, ", pool, ") (pages of the pool)");
+  }
+}
 void validate(const Block& a) {
   const Plan& p = plan_of(a.self);
   FI_CHECK(a.pages || p.buffers.kv_indices.defined(), ValueError,
@@ -37,6 +51,9 @@ void validate(const Block& a) {
            "pos_encoding_mode is ROPE_LLAMA, whose table plan() extends as requests grow");
   FI_CHECK(pages_a_request(a) <= INT32_MAX / p.page_size, ValueError, pages_a_request(a), " pages of ", p.page_size,
            " tokens a request are more than an int32 length holds");
+  const TensorView buffer = p.buffers.kv_indices;
+  if (buffer.defined() && buffer.device() != kCpu && a.seq_lens.device() == kCpu && a.pages->device() == kCpu)
+    check_contents(a, p);
 }
 
 /// The same on the host: the dense table of the wrapper's buffer.

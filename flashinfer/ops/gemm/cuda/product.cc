@@ -21,8 +21,9 @@ int64_t item_of(GemmFormat f) { return is_half(f) ? 2 : 1; }
 /// Numbers in a storage element.
 int64_t in_item(GemmFormat f) { return f == GemmFormat::kFp4 || f == GemmFormat::kInt4 ? 2 : 1; }
 
-/// Whether lines can be loaded in pieces: of 8 or 16 elements, aligned to their size; GGUF: of two bytes.
-bool loads_pieces(const Operand& o, int64_t depth) {
+/// GemmCudaConfig::a_wide: lines can be loaded in pieces of 8 or 16 elements, aligned to their size; GGUF: of two
+/// bytes, Q4_K of 16.
+unsigned char loads_pieces(const Operand& o, int64_t depth) {
   const auto at = reinterpret_cast<uintptr_t>(o.data);
   const auto aligned = [&](uintptr_t to) {
     return ((at | static_cast<uintptr_t>(o.line * item_of(o.format)) |
@@ -30,6 +31,7 @@ bool loads_pieces(const Operand& o, int64_t depth) {
              static_cast<uintptr_t>(o.block_stride * item_of(o.format))) &
             (to - 1)) == 0;
   };
+  if (o.format == GemmFormat::kQ4_K && aligned(16)) return 16;
   if (is_gguf(o.format)) return aligned(2);
   const bool contiguous = o.step == 1 || o.block_k != 0;
   return contiguous && depth % (is_half(o.format) ? 8 : 16) == 0 && aligned(in_item(o.format) == 2 ? 8 : 16);
@@ -50,30 +52,36 @@ GemmCudaOperand operand_of(const Operand& o, const BlockScales& grid) {
                     .step = o.step,
                     .batch = o.batch,
                     .block_stride = o.block_stride,
-                    .block_shift = o.block_k ? std::countr_zero(static_cast<uint64_t>(o.block_k)) : 0,
+                    .block_shift = o.block_k ? std::countr_zero(static_cast<uint64_t>(o.block_k)) : 31,
                     .interleaved = o.interleaved};
   if (o.sf.bytes) {
     c.factors = o.sf.bytes;
     c.factor_batch = o.sf.batch;
     c.factor_columns = o.sf.columns;
     c.factor_shift = std::countr_zero(static_cast<uint32_t>(o.sf.block));
+    c.factor_quad = static_cast<int32_t>(sf_column_offset(o.sf.layout, 4));
     c.factor_layout = o.sf.layout;
   }
   if (grid.p) {
     c.grid = grid.p;
     c.grid_lines = static_cast<int32_t>(std::min<int64_t>(grid.lines, std::numeric_limits<int32_t>::max()));
     c.grid_line_stride = grid.line_stride;
-    c.grid_k_stride = grid.k_stride;
+    c.grid_k_stride = grid.tiles ? 1 : grid.k_stride;
+    c.grid_quad = grid.tiles ? sf_column_offset(SfLayout::k128x4, 4) : 4 * grid.k_stride;
     c.grid_batch = grid.batch;
     c.grid_dtype = grid.dtype;
     c.grid_tiles = grid.tiles;
   }
   return c;
 }
-bool pairs_are_aligned(const Product& p) {
-  const int64_t item = size_of(p.out_dtype);
-  return (reinterpret_cast<uintptr_t>(p.out) % static_cast<uintptr_t>(2 * item)) == 0 && p.out_row % 2 == 0 &&
-         p.out_batch % 2 == 0;
+/// GemmCudaParams::aligned. Four are plain products, and a row has no rest.
+unsigned char aligned_neighbours(const Product& p, float beta) {
+  const auto at = reinterpret_cast<uintptr_t>(p.out);
+  const auto aligned = [&](int64_t count) {
+    return at % static_cast<uintptr_t>(count * size_of(p.out_dtype)) == 0 && p.out_row % count == 0 &&
+           p.out_batch % count == 0;
+  };
+  return p.n % 4 == 0 && !p.bias && beta == 0.0f && aligned(4) ? 4 : aligned(2) ? 2 : 1;
 }
 const void* data_of(const std::optional<TensorView>& t) { return t ? t->data() : nullptr; }
 bool is_wide(const std::optional<TensorView>& t) { return t && t->dtype() == DType::kI64; }
@@ -132,7 +140,7 @@ op::Prepared prepare_cuda(const Product& p, const GroupIndex& g, Device device) 
                    .warps_m = tile->warps_m,
                    .warps_n = tile->warps_n,
                    .warps_k = tile->warps_k,
-                   .reserved = 0,
+                   .spread = p.b.sf.bytes && p.b.sf.layout == SfLayout::k128x4 && tile->columns == 32,
                    .grid = static_cast<short>(p.grid_k),
                    .rows = tile->rows,
                    .columns = tile->columns,
@@ -152,7 +160,7 @@ op::Prepared prepare_cuda(const Product& p, const GroupIndex& g, Device device) 
                    .index_wide = is_wide(g.index),
                    .weights_wide = is_wide(g.weights),
                    .factor_pad = g.factor_pad,
-                   .pairs = pairs_are_aligned(p),
+                   .aligned = aligned_neighbours(p, g.beta),
                    .out_dtype = p.out_dtype,
                    .alpha_a = p.alpha_a,
                    .alpha_b = p.alpha_b,
@@ -166,10 +174,10 @@ op::Prepared prepare_cuda(const Product& p, const GroupIndex& g, Device device) 
                    .out_batch = p.out_batch};
   const bool offsets = g.kind == GemmGroups::kOffsets || g.kind == GemmGroups::kLengths;
   const int64_t tiles = ceil_div(p.m, int64_t{c.rows}) + (offsets ? g.groups + 2 : 0);
-  const cuda::Launch launch{
-      .grid = {cuda::grid_size(tiles), cuda::grid_size(ceil_div(p.n, int64_t{c.columns})), cuda::grid_size(p.batch)},
-      .block = {static_cast<unsigned>(c.threads), 1, 1},
-      .shared_bytes = static_cast<unsigned>(c.shared_bytes())};
+  const int64_t columns = c.spread ? ceil_div(p.n, int64_t{128}) * 4 : ceil_div(p.n, int64_t{c.columns});
+  const cuda::Launch launch{.grid = {cuda::grid_size(tiles), cuda::grid_size(columns), cuda::grid_size(p.batch)},
+                            .block = {static_cast<unsigned>(c.threads), 1, 1},
+                            .shared_bytes = static_cast<unsigned>(c.shared_bytes())};
   return ops::prepare_cuda<kGemmCuda>(c, q, device, launch);
 }
 

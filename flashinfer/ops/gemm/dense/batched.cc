@@ -90,11 +90,22 @@ gemm::Product product_on_gpu(const TensorView& a, const TensorView& b, const Ten
   p.set_out(out);
   return p;
 }
+/// FLASHINFER_CUDA_CHECK_INDICES.
+template <class B>
+void check_readable_rows(const B& a, TensorView B::* index) {
+  const op::HostIndices host(a.*index);
+  if (!host) return;
+  B readable = a;
+  readable.*index = *host;
+  check_rows(readable);
+}
 op::Prepared prepare_masked_cuda(const Masked& a, const op::Call& call) {
+  check_readable_rows(a, &Masked::masked_m);
   const gemm::Product p = product_on_gpu(turned(a.a, a.transpose_a), turned(a.b, !a.transpose_b), *a.out);
   return gemm::prepare_cuda(p, {.index = a.masked_m, .matrices = p.batch}, call.device);
 }
 op::Prepared prepare_ragged_cuda(const Ragged& a, const op::Call& call) {
+  check_readable_rows(a, &Ragged::m_indptr);
   const gemm::Product p = product_on_gpu(turned(a.a, a.transpose_a), turned(a.b, !a.transpose_b), *a.out);
   return gemm::prepare_cuda(
       p, {.kind = GemmGroups::kOffsets, .index = a.m_indptr, .groups = a.m_indptr.size(0) - 1, .matrices = a.b.size(0)},

@@ -27,10 +27,12 @@ GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
   set_grids(a.a_scale, a.b_scale, a.scale_major_mode == "MN", a.scale_granularity_mnk, w);
   return w;
 }
+/// `checked`: the groups, where they can be read.
 template <class B>
-GroupedWork indexed_work(const B& a) {
+GroupedWork indexed_work(const B& a, std::vector<gemm::Group>* checked = nullptr) {
   GroupedWork w{.a = a.a, .b = a.b, .out = *a.out};
-  gemm::set_rows(w, a.m_indices);
+  std::vector<gemm::Group> groups = gemm::set_rows(w, a.m_indices);
+  if (checked) *checked = std::move(groups);
   set_grids(a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
   return w;
 }
@@ -40,14 +42,15 @@ GroupedWork work(const GroupDeepgemmFp8NtGroupwise& a) {
 }
 GroupedWork work(const GroupGemmFp8NtGroupwiseContiguous& a) {
   gemm::check_out_dtype(gemm::out_dtype_of(a), DType::kBF16);
-  GroupedWork w = indexed_work(a);
+  std::vector<gemm::Group> groups;
+  GroupedWork w = indexed_work(a, &groups);
   int64_t row = 0, last = -1;
-  for (const gemm::Group& g : w.groups) {
+  for (const gemm::Group& g : groups) {
     FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, "m_indices[", g.row, "] is ", g.weight,
              " after ", last, ", but indices must not decrease, have no -1, and change at multiples of 128 rows");
     row = g.row + g.rows, last = g.weight;
   }
-  FI_CHECK(row == a.a.size(0) || !gemm::on_host(a.m_indices), ValueError, "m_indices[", row,
+  FI_CHECK(row == a.a.size(0) || (groups.empty() && !gemm::on_host(a.m_indices)), ValueError, "m_indices[", row,
            "] is -1, but every row needs a matrix");
   return w;
 }

@@ -34,7 +34,7 @@ gemm::GroupIndex index_of(const SegmentGemmRun& a) {
           .matrices = a.weights.size(0)};
 }
 /// Arrays on a GPU: their extents are checked alone.
-std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
+std::vector<gemm::Group> groups_of(const SegmentGemmRun& a) {
   FI_CHECK(a.seg_lens || a.seg_indptr, ValueError,
            "seg_lens and seg_indptr are both None, but one of them must be given");
   std::vector<gemm::Group> out;
@@ -71,6 +71,17 @@ std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
              out[i].weight, ", but there are ", a.weights.size(0));
   }
   return out;
+}
+/// FLASHINFER_CUDA_CHECK_INDICES: the checks of the host with copies; the kernel of a GPU needs no groups.
+std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
+  if (a.x.device() == kCpu || !op::checks_device_indices(a.x.device())) return groups_of(a);
+  SegmentGemmRun on_host = a;
+  std::vector<op::HostIndices> copies;
+  copies.reserve(3);
+  for (std::optional<TensorView>* t : {&on_host.seg_lens, &on_host.seg_indptr, &on_host.weight_indices})
+    if (*t) *t = *copies.emplace_back(**t);
+  groups_of(on_host);
+  return {};
 }
 GroupedWork work(const SegmentGemmRun& a) {
   FI_CHECK(a.self->planned, RuntimeError, "SegmentGEMMWrapper.run before SegmentGEMMWrapper.__init__");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "flashinfer/op/device_indices.h"
 #include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 
@@ -70,18 +71,26 @@ inline std::vector<Group> groups_of(std::string_view argument, const TensorView&
   return out;
 }
 
-/// Groups of rows by offsets; read and checked where the host can.
+// Groups out of index arrays: read where the host can, checked where it can or FLASHINFER_CUDA_CHECK_INDICES asks for
+// it.
+
+/// Groups of rows by offsets.
 inline void set_offsets(GroupedWork& w, std::string_view argument, const TensorView& indptr) {
   w.index = {.kind = GemmGroups::kOffsets, .index = indptr, .groups = indptr.size(0) - 1, .matrices = w.b.size(0)};
-  if (on_host(indptr)) w.groups = groups_of(argument, indptr, w.a.size(0));
+  const op::HostIndices host(indptr);
+  if (!host) return;
+  std::vector<Group> groups = groups_of(argument, *host, w.a.size(0));
+  if (on_host(indptr)) w.groups = std::move(groups);
 }
 /// Of a batch of matrices with `rows` rows each, the first count[i]; each matrix of scale factors is padded.
 inline void set_counts(GroupedWork& w, const TensorView& count, int64_t rows) {
   w.index = {.kind = GemmGroups::kBatch, .index = count, .matrices = w.b.size(0)};
-  for (int64_t i = 0; on_host(count) && i < w.b.size(0); ++i) {
-    const int64_t n = index_at(count, i);
+  const op::HostIndices host(count);
+  for (int64_t i = 0; host && i < w.b.size(0); ++i) {
+    const int64_t n = index_at(*host, i);
     FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", i, "] is ", n, ", but must be in [0, ", rows,
              "] (rows of a matrix)");
+    if (!on_host(count)) continue;
     w.groups.push_back(
         {.row = i * rows, .rows = n, .weight = i, .sf_first = i * sf_padded_rows(SfLayout::k128x4, rows)});
   }
@@ -96,9 +105,9 @@ inline void set_alpha(GroupedWork& w, const std::optional<TensorView>& alpha) {
 /// ValueError unless every offset is a multiple of `alignment`.
 inline void check_alignment(const TensorView& indptr, int64_t alignment) {
   FI_CHECK(alignment >= 1, ValueError, "segment_alignment is ", alignment, ", but must be at least 1");
-  if (!on_host(indptr)) return;
-  for (int64_t i = 0; i < indptr.size(0); ++i)
-    FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, "m_indptr[", i, "] is ", index_at(indptr, i),
+  const op::HostIndices host(indptr);
+  for (int64_t i = 0; host && i < indptr.size(0); ++i)
+    FI_CHECK(index_at(*host, i) % alignment == 0, ValueError, "m_indptr[", i, "] is ", index_at(*host, i),
              ", but must be a multiple of ", alignment);
 }
 
@@ -117,9 +126,14 @@ inline std::vector<Group> groups_of_rows(const TensorView& indices, int64_t weig
   return out;
 }
 
-inline void set_rows(GroupedWork& w, const TensorView& indices) {
+/// The matrix of each row. Returns the groups that were checked.
+inline std::vector<Group> set_rows(GroupedWork& w, const TensorView& indices) {
   w.index = {.kind = GemmGroups::kRows, .index = indices, .matrices = w.b.size(0)};
-  if (on_host(indices)) w.groups = groups_of_rows(indices, w.b.size(0));
+  const op::HostIndices host(indices);
+  std::vector<Group> groups;
+  if (host) groups = groups_of_rows(*host, w.b.size(0));
+  if (on_host(indices)) w.groups = groups;
+  return groups;
 }
 
 /// Rows of no group become 0. Groups are in ascending order of rows.

@@ -24,15 +24,17 @@ enum class GemmFactor : unsigned char { kNone, kE4M3, kUE8M0 };
 /// steps of `depth` along k; its warps divide rows, columns and each step.
 struct GemmCudaConfig {
   GemmFormat a, b;
-  unsigned char half;            // elements are converted to f16, else to bf16
-  unsigned char a_wide, b_wide;  // lines are loaded in pieces of 8 or 16 bytes (GGUF: of 2), else element by element
+  unsigned char half;  // elements are converted to f16, else to bf16
+  // 1: lines are loaded in pieces of 8 or 16 bytes, GGUF's in halves; 16: Q4_K in pieces of 16 bytes; 0: element by
+  // element.
+  unsigned char a_wide, b_wide;
   GemmFactor a_factor, b_factor;
   unsigned char tensor;  // on tensor cores; else by multiply-adds of f32, for GPUs before sm_80
   GemmGroups groups;
   unsigned char gather;  // A's lines are named by an index
   unsigned char warps_m, warps_n, warps_k;
-  unsigned char reserved;
-  short grid;  // elements along k that share a scale of f32 (BlockScales, GGUF blocks); 0: none
+  unsigned char spread;  // a block's 32 columns are 8 of each 32 of 128, whose scale factors are whole sectors (k128x4)
+  short grid;            // elements along k that share a scale of f32 (BlockScales, GGUF blocks); 0: none
   short rows, columns, depth, threads;
 
   /// Up to 255 registers a thread: left alone, ptxas takes fewer for some formats and spills.
@@ -54,7 +56,7 @@ struct GemmCudaConfig {
     v("warps_m", warps_m);
     v("warps_n", warps_n);
     v("warps_k", warps_k);
-    v("reserved", reserved);
+    v("spread", spread);
     v("grid", grid);
     v("rows", rows);
     v("columns", columns);
@@ -63,6 +65,10 @@ struct GemmCudaConfig {
   }
   friend constexpr bool operator==(const GemmCudaConfig&, const GemmCudaConfig&) = default;
 
+  /// Pairs along k are of elements four apart (operand.cuh).
+  constexpr bool apart() const {
+    return a == GemmFormat::kFp4 || a == GemmFormat::kInt4 || b == GemmFormat::kFp4 || b == GemmFormat::kInt4;
+  }
   /// Blocks of `grid` in one step.
   constexpr int grid_blocks() const { return grid == 0 ? 0 : depth > grid ? depth / grid : 1; }
   constexpr bool minima() const { return b == GemmFormat::kQ4_1 || b == GemmFormat::kQ4_K; }
@@ -76,15 +82,17 @@ struct GemmCudaConfig {
 struct GemmCudaOperand {
   const void* data = nullptr;
   int64_t line = 0, step = 0, batch = 0;  // elements; FP4, int4, GGUF: bytes
-  int64_t block_stride = 0;               // between blocks of 2^block_shift elements along k
-  int32_t block_shift = 0;                // 0: a line is contiguous
-  int32_t interleaved = 0;                // lines within each 32 (GemmParams::b_interleaved)
-  const uint8_t* factors = nullptr;       // ScaleFactors
+  int64_t block_stride = 0;               // between blocks of 2^block_shift elements along k; 0: there are none
+  int32_t block_shift = 31;
+  int32_t interleaved = 0;           // lines within each 32 (GemmParams::b_interleaved)
+  const uint8_t* factors = nullptr;  // ScaleFactors
   int64_t factor_batch = 0, factor_columns = 0;
   int32_t factor_shift = 0;  // elements that share one: 2^factor_shift
+  int32_t factor_quad = 4;   // bytes from a group of four columns to the next
   SfLayout factor_layout = SfLayout::kLinear;
   const void* grid = nullptr;  // BlockScales
   int64_t grid_line_stride = 0, grid_k_stride = 0, grid_batch = 0;
+  int64_t grid_quad = 0;  // from a group of four blocks along k to the next
   int32_t grid_lines = 1;
   DType grid_dtype = DType::kF32;
   int64_t grid_tiles = 0;
@@ -101,8 +109,9 @@ struct GemmCudaParams {
   const int32_t* gather;
   unsigned char index_wide, weights_wide;  // of int64_t, else int32_t
   unsigned char factor_pad;  // not 0: A's scales of group g begin at row (first row + (pad - 1) g) / pad * pad
-  unsigned char pairs;       // two neighbouring elements of the result are aligned in every row
-  DType out_dtype;           // bf16, f16 or f32
+  unsigned char
+      aligned;      // neighbours of the result, 1, 2 or 4, that are aligned together in every row; 4: no bias, beta 0
+  DType out_dtype;  // bf16, f16 or f32
   const float *alpha_a, *alpha_b, *alpha_group;  // null: 1
   int64_t alpha_stride;
   float scale, beta;  // out = scale * alphas * product + bias + beta * out

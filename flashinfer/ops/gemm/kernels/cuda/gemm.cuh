@@ -6,35 +6,40 @@
 // added in ascending order at the end. So results do not change from run to run.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
-#include "flashinfer/ops/gemm/kernels/cuda/groups.cuh"
 #include "flashinfer/ops/gemm/kernels/cuda/operand.cuh"
+#include "flashinfer/ops/gemm/kernels/cuda/result.cuh"
+#include "flashinfer/ops/gemm/kernels/cuda/scales.cuh"
 
 namespace flashinfer::cu {
 
 template <GemmCudaConfig C>
-struct Gemm {
+struct Gemm : GemmPlaces<C> {
+  using Places = GemmPlaces<C>;
+  using Places::kTilesM, Places::kTilesN, Places::warp_m, Places::warp_n, Places::warp_k, Places::row_of,
+      Places::column_of, Places::column_at;
+  using Sums = typename Places::Sums;
   using T = typename scalar_of<C.half != 0 ? DType::kF16 : DType::kBF16>::type;
   static constexpr int kRows = C.rows, kColumns = C.columns, kDepth = C.depth;
-  static constexpr int kTilesM = kRows / C.warps_m / 16, kTilesN = kColumns / C.warps_n / 8;  // of a warp
-  static constexpr int kSteps = kDepth / 16 / C.warps_k;                                      // of a warp
+  static constexpr int kSteps = kDepth / 16 / C.warps_k;  // of a warp
   static constexpr int kBlocks = C.grid_blocks();
   /// Steps of a warp that share scales of the grid.
   static constexpr int kShared = C.grid == 0 || C.grid / 16 > kSteps ? kSteps : C.grid / 16;
-  static constexpr int kScales = kBlocks * (kRows + kColumns), kPerThread = ceil_div(kScales, int{C.threads});
   static_assert(kTilesM * 16 * C.warps_m == kRows && kTilesN * 8 * C.warps_n == kColumns && kTilesN % 2 == 0);
   static_assert(kSteps * 16 * C.warps_k == kDepth && kSteps % kShared == 0);
   static_assert((C.warps_k - 1) * C.warps_m * C.warps_n * 32 * kTilesM * kTilesN * 16 <= C.tile_bytes());
 
-  using TileA = OperandTile<C.a, C.a_factor, C.a_wide != 0, kRows, kDepth, C.threads, T>;
-  using TileB = OperandTile<C.b, C.b_factor, C.b_wide != 0, kColumns, kDepth, C.threads, T>;
+  static constexpr int parts(int lines) { return lines > 32 ? lines / 32 : 1; }
+  using TileA = OperandTile<C.a, C.a_factor, C.a_wide, C.apart(), kRows, parts(kRows), kDepth, C.threads, T>;
+  using TileB = OperandTile<C.b, C.b_factor, C.b_wide, C.apart(), kColumns, C.spread != 0 ? 4 : parts(kColumns), kDepth,
+                            C.threads, T>;
 
   const GemmCudaParams& p;
   const GemmRows& rows;
   int32_t n0;
   TileA a;
   TileB b;
-  float scales[kPerThread > 0 ? kPerThread : 1], minima[kPerThread > 0 ? kPerThread : 1];
-  Acc acc[kTilesM][kTilesN];
+  ScaleTile<C> scales;  // where there are blocks of scales
+  Sums acc;
 
   FI_GLOBAL_FN Gemm(const GemmCudaParams& params, const GemmRows& of, int32_t column)
       : p(params), rows(of), n0(column) {}
@@ -44,14 +49,6 @@ struct Gemm {
   FI_GLOBAL_FN static T* tile_b(uint32_t s) { return tile_a(s) + kRows * kDepth; }
   /// [kBlocks][kRows], then [kBlocks][kColumns], then the minima likewise.
   FI_GLOBAL_FN static float* scales_of(uint32_t s) { return reinterpret_cast<float*>(stage(s) + C.tile_bytes()); }
-
-  FI_GLOBAL_FN static uint32_t warp_m() { return warp() % C.warps_m; }
-  FI_GLOBAL_FN static uint32_t warp_n() { return warp() / C.warps_m % C.warps_n; }
-  FI_GLOBAL_FN static uint32_t warp_k() { return warp() / (C.warps_m * C.warps_n); }
-  FI_GLOBAL_FN static uint32_t row_of(uint32_t i, uint32_t e) {
-    return warp_m() * (kTilesM * 16) + 16 * i + lane() / 4 + e / 2 * 8;
-  }
-  FI_GLOBAL_FN static uint32_t column_of(uint32_t j) { return warp_n() * (kTilesN * 8) + 8 * j + 2 * (lane() % 4); }
 
   FI_GLOBAL_FN int64_t line_of_a(int32_t line) const {
     if constexpr (C.gather != 0) {
@@ -66,68 +63,24 @@ struct Gemm {
   FI_GLOBAL_FN int64_t scale_line_of_a(int32_t line) const {
     return C.gather != 0 ? line_of_a(line) : rows.factor_row + line;
   }
-  FI_GLOBAL_FN static float grid_scale(const GemmCudaOperand& o, int64_t first, int32_t line, int32_t block) {
-    const int64_t at = first + (o.grid_tiles != 0 ? sf_offset(SfLayout::k128x4, line, block, o.grid_tiles)
-                                                  : line / o.grid_lines * o.grid_line_stride + block * o.grid_k_stride);
-    if (o.grid_dtype == DType::kF32) return static_cast<const float*>(o.grid)[at];
-    if (o.grid_dtype == DType::kBF16) return to_f32(static_cast<const bf16_t*>(o.grid)[at]);
-    return to_f32(static_cast<const f16_t*>(o.grid)[at]);
-  }
-  /// The scales of step k0 into registers.
-  FI_GLOBAL_FN void load_scales(int32_t k0) {
-    if constexpr (C.grid != 0) {
-#pragma unroll
-      for (int i = 0; i < kPerThread; ++i) {
-        const int32_t at = static_cast<int32_t>(thread_x()) + i * C.threads;
-        scales[i] = 0.0f, minima[i] = 0.0f;
-        if (at >= kScales) continue;
-        const bool of_a = at < kBlocks * kRows;
-        const int32_t in = of_a ? at : at - kBlocks * kRows;
-        const int32_t block = k0 / C.grid + (of_a ? in / kRows : in / kColumns);
-        const int32_t line = of_a ? in % kRows : in % kColumns;
-        if (block * C.grid >= p.k || line >= (of_a ? rows.count : p.n - n0)) continue;
-        if (of_a && p.a.grid == nullptr) {
-          scales[i] = 1.0f;
-        } else if constexpr (is_gguf(C.b)) {
-          const GgufScale s = gguf_scale < C.b, C.b_wide != 0 > (static_cast<const char*>(p.b.data) +
-                                                                     rows.matrix * p.b.batch + (n0 + line) * p.b.line,
-                                                                 block);
-          scales[i] = s.scale, minima[i] = s.minimum;
-        } else {
-          const GemmCudaOperand& o = of_a ? p.a : p.b;
-          const int64_t l = of_a ? scale_line_of_a(line) : n0 + line, batch = of_a ? rows.batch : rows.matrix;
-          scales[i] = grid_scale(o, batch * o.grid_batch, static_cast<int32_t>(l), block);
-        }
-      }
-    }
-  }
-  FI_GLOBAL_FN void store_scales(uint32_t s) const {
-    if constexpr (C.grid != 0) {
-#pragma unroll
-      for (int i = 0; i < kPerThread; ++i) {
-        const int32_t at = static_cast<int32_t>(thread_x()) + i * C.threads;
-        if (at >= kScales) continue;
-        scales_of(s)[at] = scales[i];
-        if constexpr (C.minima())
-          if (at >= kBlocks * kRows) scales_of(s)[at + kBlocks * kColumns] = minima[i];
-      }
-    }
-  }
-
   FI_GLOBAL_FN void begin() {
-    a.begin(
-        p.a, rows.batch, rows.count, [&](int32_t line) { return line_of_a(line); },
-        [&](int32_t line) { return scale_line_of_a(line); });
-    const auto column = [&](int32_t line) { return static_cast<int64_t>(n0 + line); };
-    b.begin(p.b, rows.matrix, p.n - n0, column, column);
+    const auto row = [&](int32_t line) { return line < rows.count ? line_of_a(line) : int64_t{-1}; };
+    const auto row_of_scales = [&](int32_t line) { return line < rows.count ? scale_line_of_a(line) : int64_t{-1}; };
+    const auto column = [&](int32_t line) {
+      const int32_t c = column_at(n0, line);
+      return c < p.n ? static_cast<int64_t>(c) : int64_t{-1};
+    };
+    a.begin(p.a, rows.batch, row, row_of_scales);
+    b.begin(p.b, rows.matrix, column, column);
+    if constexpr (C.grid != 0) scales.begin(p, rows.batch, rows.matrix, row_of_scales, column);
   }
   FI_GLOBAL_FN void load(int32_t k0) {
     a.load(p.a, k0, p.k);
     b.load(p.b, k0, p.k);
-    load_scales(k0);
+    if constexpr (C.grid != 0) scales.load(p, k0);
   }
 
-  FI_GLOBAL_FN static void clear(Acc (&x)[kTilesM][kTilesN]) {
+  FI_GLOBAL_FN static void clear(Sums& x) {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i)
 #pragma unroll
@@ -135,7 +88,7 @@ struct Gemm {
   }
 
   /// to += 16 elements along k; `sums` of A's rows, for minima.
-  FI_GLOBAL_FN static void multiply(uint32_t s, uint32_t step, Acc (&to)[kTilesM][kTilesN], Acc (&sums)[kTilesM]) {
+  FI_GLOBAL_FN static void multiply(uint32_t s, uint32_t step, Sums& to, Acc (&sums)[kTilesM]) {
     const T *const x = tile_a(s), *const y = tile_b(s);
     if constexpr (C.tensor != 0) {
       Frag4 fa[kTilesM];
@@ -184,7 +137,7 @@ struct Gemm {
     }
   }
   /// acc += part * scale of the row * scale of the column, of block `block` of the stage; part becomes 0.
-  FI_GLOBAL_FN void promote(uint32_t s, uint32_t block, Acc (&part)[kTilesM][kTilesN], Acc (&sums)[kTilesM]) {
+  FI_GLOBAL_FN void promote(uint32_t s, uint32_t block, Sums& part, Acc (&sums)[kTilesM]) {
     const float *const of_a = scales_of(s) + block * kRows, *const of_b =
                                                                 scales_of(s) + kBlocks * kRows + block * kColumns;
     float x[kTilesM * 2];
@@ -221,7 +174,7 @@ struct Gemm {
     for (int32_t k0 = 0; k0 < p.k; k0 += kDepth, s ^= 1u) {
       a.store(tile_a(s));
       b.store(tile_b(s));
-      store_scales(s);
+      if constexpr (C.grid != 0) scales.store(scales_of(s));
       sync_threads();
       const bool last = k0 + kDepth >= p.k;
       if (!last) load(k0 + kDepth);
@@ -260,35 +213,6 @@ struct Gemm {
               other[(w * kFirst + warp()) * (32 * kFloats) + i * 32 + lane()];
   }
 
-  template <class O>
-  FI_GLOBAL_FN void write(float scale) const {
-    O* const out = static_cast<O*>(p.out) + rows.batch * p.out_batch;
-#pragma unroll
-    for (uint32_t i = 0; i < kTilesM; ++i)
-#pragma unroll
-      for (uint32_t h = 0; h < 2; ++h) {
-        const auto row = static_cast<int32_t>(row_of(i, 2 * h));
-        if (row >= rows.count) continue;
-        O* const line = out + (rows.first + row) * p.out_row;
-#pragma unroll
-        for (uint32_t j = 0; j < kTilesN; ++j) {
-          const int32_t c = n0 + static_cast<int32_t>(column_of(j));
-          if (c >= p.n) continue;
-          const bool two = c + 1 < p.n;
-          Pack<float, 2> x{{acc[i][j].r[2 * h] * scale, acc[i][j].r[2 * h + 1] * scale}};
-          if (p.bias) x[0] += to_f32(p.bias[c]), x[1] += two ? to_f32(p.bias[c + 1]) : 0.0f;
-          if (p.beta != 0.0f)
-            x[0] = fmaf(p.beta, to_f32(line[c]), x[0]), x[1] = two ? fmaf(p.beta, to_f32(line[c + 1]), x[1]) : 0.0f;
-          if (p.pairs && two) {
-            store(line + c, Pack<O, 2>{{from_f32<O>(x[0]), from_f32<O>(x[1])}});
-          } else {
-            line[c] = from_f32<O>(x[0]);
-            if (two) line[c + 1] = from_f32<O>(x[1]);
-          }
-        }
-      }
-  }
-
   FI_GLOBAL_FN void run() {
     if (rows.matrix >= 0) {
       begin();
@@ -302,20 +226,22 @@ struct Gemm {
     if (p.alpha_a) scale *= *p.alpha_a;
     if (p.alpha_b) scale *= *p.alpha_b;
     if (p.alpha_group && rows.matrix >= 0) scale *= p.alpha_group[rows.group * p.alpha_stride];
+    const GemmResult<C> result(p, rows, acc, n0, scale);
     if (p.out_dtype == DType::kBF16)
-      write<bf16_t>(scale);
+      result.template write<bf16_t>();
     else if (p.out_dtype == DType::kF16)
-      write<f16_t>(scale);
+      result.template write<f16_t>();
     else
-      write<float>(scale);
+      result.template write<float>();
   }
 };
 
-/// Block (x, y, z): tile x of the rows, columns [y, y + 1) * C.columns, matrix z of a batch.
+/// Block (x, y, z): tile x of the rows, tile y of the columns, matrix z of a batch.
 template <GemmCudaConfig C>
 FI_GLOBAL_FN void gemm(const GemmCudaParams& p) {
   depend_wait();
-  const int32_t tile = static_cast<int32_t>(block_x()), n0 = static_cast<int32_t>(block_y()) * C.columns;
+  const auto tile = static_cast<int32_t>(block_x()), y = static_cast<int32_t>(block_y());
+  const int32_t n0 = C.spread != 0 ? y / 4 * 128 + y % 4 * 8 : y * C.columns;
   GemmRows r;
   if constexpr (C.groups == GemmGroups::kBatch) {
     // Rows that an index leaves out become 0; a tile may have both kinds.
