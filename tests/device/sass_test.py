@@ -14,6 +14,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", ROOT / "build" / "release"))
 OPS = ["single_decode_with_kv_cache", "single_prefill_with_kv_cache", "rmsnorm", "append_paged_kv_cache", "merge_state"]
+SAMPLERS = ["top_k_top_p_sampling_from_probs", "top_k_top_p_sampling_from_logits", "top_p_renorm_probs", "chain_speculative_sampling"]
+PRODUCT_OPS = ["mm_bf16", "mm_fp8", "mm_fp4", "mm_mxfp8", "gemm_fp8_nt_groupwise", "mm_gguf"]
 DIVISION = "I2F.U32.RP"  # begins each integer division
 # Kernel, pattern of its config, and of the main loop: instructions, integer divisions, loads from shared memory and conversions to 16 bits for each
 # HMMA (a product of 16 rows takes two of B from one LDSM, and A from another; of an 8-bit cache B is two conversions). Masks and a last, incomplete
@@ -24,6 +26,21 @@ LOOPS = [("attention.attention", r"kv=b?float16,.*warps_k=4,dqk=128", 1350, 0, 0
          ("attention.attention", r"kv=b?float16,.*warps_k=1,dqk=64", 3300, 0, 0.6, 0.35),
          ("attention.attention", r"kv=float8_e4m3fn,.*warps_k=4,dqk=128", 2300, 0, 0.4, 2.3)]
 
+# Of products: parts of the config; of the loop along k: instructions; of the kernel: registers. 16 x 32 (warps_k=4): a warp's share of a step of 128
+# along k, 8 products; 128 x 128: a step of 64, 64 products.
+PRODUCTS = [("a=0,b=0,half=0,a_wide=1,b_wide=1", "warps_k=4", 125, 150),
+            ("a=0,b=0,half=0,a_wide=1,b_wide=1", "warps_m=2,warps_n=4", 230, 215),
+            ("a=1,b=1,half=1,a_wide=1,b_wide=1", "warps_k=4,spread=0,grid=0", 150, 110),
+            ("a=1,b=1,half=1,a_wide=1,b_wide=1", "warps_m=2,warps_n=4,warps_k=1,spread=0,grid=0", 225, 190),
+            ("a=1,b=1,half=1,a_wide=1,b_wide=1", "warps_k=4,spread=0,grid=128", 230, 130),
+            ("a=1,b=1,half=1,a_wide=1,b_wide=1", "warps_m=2,warps_n=4,warps_k=1,spread=0,grid=128", 500, 250),
+            ("a=3,b=3,half=1", "warps_k=4", 300, 180),
+            ("a=3,b=3,half=1", "warps_m=2,warps_n=4", 420, 195),
+            ("a=3,b=3,half=0", "warps_k=4", 320, 180),
+            ("a=1,b=1,half=0", "warps_k=4", 360, 180),
+            ("a=0,b=8,half=0,a_wide=1", "warps_m=2,warps_n=2", 270, 170),
+            ("a=0,b=9,half=0,a_wide=1,b_wide=16", "warps_k=4", 425, 165)]
+
 
 def find_nvdisasm():
     return shutil.which("nvdisasm") or next((str(p) for p in ROOT.glob(".venv/lib/python3*/site-packages/nvidia/*/bin/nvdisasm")), None)
@@ -31,6 +48,14 @@ def find_nvdisasm():
 
 class Code:
     """Instructions of a cubin's one kernel, without predicates, and its loops as (first, last) instruction."""
+
+    def registers(self):
+        """One more than the highest that an instruction names."""
+        return 1 + max(int(r) for x in self.instructions for r in re.findall(r"\bR(\d+)\b", x))
+
+    def loop_along_k(self):
+        """The shortest loop with products."""
+        return min((last - first, first, last) for first, last in self.loops if self.count(first, last + 1)["HMMA"])[1:]
 
     def __init__(self, text):
         labels, self.instructions = {}, []
@@ -55,17 +80,23 @@ class Code:
 class Sass(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.kernels = []
+        cls.kernels = cls.compiled(OPS) + cls.compiled(PRODUCT_OPS, "--all")
+        cls.samplers = cls.compiled(SAMPLERS)
+
+    @staticmethod
+    def compiled(ops, *which):
+        kernels = []
         with tempfile.TemporaryDirectory() as out:
-            named = [word for op in OPS for word in ("--op", op)]
-            done = subprocess.run([BUILD / "bin" / "flashinfer", "aot", "--targets", "sm_90a", *named, "--out", out, "--quiet"], capture_output=True,
+            named = [word for op in ops for word in ("--op", op)]
+            done = subprocess.run([BUILD / "bin" / "flashinfer", "aot", "--targets", "sm_90a", *named, *which, "--out", out, "--quiet"], capture_output=True,
                                   text=True, env=dict(os.environ, VIRTUAL_ENV=str(ROOT / ".venv")), timeout=600)
             if done.returncode:
                 raise AssertionError(done.stderr[-2000:])
             for meta in sorted(pathlib.Path(out).glob("sm_90a/*/meta.json")):
                 about = json.loads(meta.read_text())
                 text = subprocess.run([find_nvdisasm(), "-c", meta.parent / "kernel.cubin"], capture_output=True, text=True, check=True).stdout
-                cls.kernels.append((about["name"], about["config"], Code(text)))
+                kernels.append((about["name"], about["config"], Code(text)))
+        return kernels
 
     def test_no_spill_and_no_generic_access(self):
         """Local memory is a spill. A generic load, store or atomic has lost the address space: it is slower than one of global or shared memory."""
@@ -75,6 +106,16 @@ class Sass(unittest.TestCase):
                 self.assertGreater(len(code.instructions), 50)
                 found = code.count()
                 self.assertEqual({k: found[k] for k in ("LDL", "STL", "LD", "ST", "ATOM") if found[k]}, {})
+
+    def test_samplers_have_no_generic_access_in_loops(self):
+        """Their passes are functions, which see of a pointer neither whether it is of shared nor of global memory, unless they are told."""
+        self.assertGreater(len(self.samplers), 3)
+        for name, config, code in self.samplers:
+            with self.subTest(name + config):
+                self.assertGreater(code.count()["LDS"], 5)
+                for first, last in code.loops:
+                    found = code.count(first, last + 1)
+                    self.assertEqual({k: found[k] for k in ("LD", "ST", "ATOM") if found[k]}, {}, f"instructions {first} to {last}")
 
     def test_the_main_loop_of_attention(self):
         for name, pattern, length, divisions, loads, conversions in LOOPS:
@@ -89,6 +130,20 @@ class Sass(unittest.TestCase):
                     self.assertLessEqual(found["F2FP"] / found["HMMA"], conversions)
                     self.assertLessEqual(sum(x.startswith(DIVISION) for x in code.instructions[first:last + 1]), divisions)
                     self.assertLessEqual(last + 1 - first, length)
+
+    def test_the_loop_of_products(self):
+        """A step's conversions, loads and addresses beside its products: no division, no call, no branch into one, few instructions."""
+        for part, tile, length, registers in PRODUCTS:
+            codes = [c for n, config, c in self.kernels if n == "gemm.gemm" and part in config and tile in config]
+            self.assertTrue(codes, f"no product with {part} and {tile}")
+            for code in codes:
+                with self.subTest(part + " " + tile):
+                    first, last = code.loop_along_k()
+                    found = code.count(first, last + 1)
+                    self.assertLessEqual(found["LDSM"] / found["HMMA"], 0.75)
+                    self.assertEqual({k: found[k] for k in ("CALL", "MUFU", "F2I") if found[k]}, {})
+                    self.assertLessEqual(last + 1 - first, length)
+                    self.assertLessEqual(code.registers(), registers)
 
 
 if __name__ == "__main__":

@@ -155,4 +155,27 @@ FI_CU void store_shared(T* p, Pack<T, N> x) {
 #endif
 }
 
+/// The same address, known to the compiler to be of shared, or global, memory. A function that is not inlined cannot
+/// see where its pointers come from, and its accesses would be generic ones, which are slower.
+template <class T>
+FI_CU T* in_shared(T* p) {
+#if defined(__CUDACC__)
+  size_t at;  // an instruction that the compiler does not see through: two conversions would cancel out
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(at) : "l"(p));
+  return static_cast<T*>(__cvta_shared_to_generic(at));
+#else
+  return p;
+#endif
+}
+template <class T>
+FI_CU T* in_global(T* p) {
+#if defined(__CUDACC__)
+  size_t at;  // an instruction that the compiler does not see through: two conversions would cancel out
+  asm("cvta.to.global.u64 %0, %1;" : "=l"(at) : "l"(p));
+  return static_cast<T*>(__cvta_global_to_generic(at));
+#else
+  return p;
+#endif
+}
+
 }  // namespace flashinfer::cu

@@ -75,7 +75,7 @@ FI_SAMPLE_STEP void reject(const M& m, const RowWithStats<T>& row, float* sums, 
     const int64_t t = m.draw(row.x, row.n, sums, s.low, static_cast<double>(m.next(u)) * s.mass);
     if (t < 0) break;
     s.token = t;
-    const float a = m.value(row.x[t]), b = (a + s.high) * 0.5f;
+    const float a = m.element(row.x, t), b = (a + s.high) * 0.5f;
     float* const of_a = spare[sums == spare[0]];
     const Above over_a = m.above(row.x, row.n, a, row.s.tops, of_a);
     if (f.allows(over_a)) break;

@@ -56,8 +56,8 @@ inline sampling::Room room_of(float* words, int64_t v, bool logits) {
 struct RowPasses {
   float next(sampling::Uniforms& u) const { return u.next(); }
   template <class T>
-  float value(T x) const {
-    return to_f32(x);
+  float element(const T* x, int64_t i) const {
+    return to_f32(x[i]);
   }
   void copy(float* to, const float* from, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];

@@ -9,6 +9,7 @@
 #include "flashinfer/kernels/cuda/exact.h"
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/warp.h"
+#include "flashinfer/ops/sampling/kernels/params.h"
 #include "flashinfer/ops/sampling/kernels/sample_row.h"
 
 /// Not inlined: inlined at each use, the passes took NVRTC ten times as long, and spilled. Loops that do not wait for
@@ -27,12 +28,15 @@ using cpu::Above, cpu::BlockStats, cpu::kStatsBlock, cpu::stats_blocks;
 template <int kThreads>
 struct RowPasses {
   static constexpr int kWarps = kThreads / 32, kBins = 2048;
-  uint32_t* bins;   // shared, kBins words; also the values of one statistics block
-  uint64_t* slots;  // shared, 2 + kWarps words: one thread's result, each warp's count
+
+  /// kBins words of shared memory; also the values of one statistics block.
+  FI_GLOBAL_FN static uint32_t* bins() { return reinterpret_cast<uint32_t*>(shared()); }
+  /// 2 + kWarps words behind them: one thread's result, each warp's count.
+  FI_GLOBAL_FN static uint64_t* slots() { return reinterpret_cast<uint64_t*>(shared() + kSharedBins); }
 
   template <class T>
-  FI_GLOBAL_FN static float value(T x) {
-    return to_f32(x);
+  FI_GLOBAL_FN static float element(const T* x, int64_t i) {
+    return to_f32(in_global(x)[i]);
   }
 
   FI_GLOBAL_FN static float next(sampling::Uniforms& u) { return uniform(u.seed, u.subsequence, u.offset++); }
@@ -46,13 +50,13 @@ struct RowPasses {
     using V = decltype(f());
     static_assert(sizeof(V) <= 16);
     sync_threads();
-    if (thread_x() == 0) *reinterpret_cast<V*>(slots) = f();
+    if (thread_x() == 0) *reinterpret_cast<V*>(slots()) = f();
     sync_threads();
-    return *reinterpret_cast<const V*>(slots);
+    return *reinterpret_cast<const V*>(slots());
   }
   /// The sum over the warps of `n`, in every thread.
   FI_GLOBAL_FN int64_t sum_of_warps(int64_t n, int64_t& before) const {
-    uint64_t* of = slots + 2;
+    uint64_t* const of = slots() + 2;
     if (lane() == 0) of[warp()] = static_cast<uint64_t>(n);
     sync_threads();
     int64_t all = 0;
@@ -95,18 +99,21 @@ struct RowPasses {
   }
 
   FI_PASS void copy(float* to, const float* from, int64_t n) const {
+    to = in_shared(to), from = in_shared(from);
     sync_threads();
 #pragma unroll 1
     for (int64_t i = thread_x(); i < n; i += kThreads) to[i] = from[i];
     sync_threads();
   }
   FI_PASS float top_of(const float* tops, int64_t blocks) const {
+    tops = in_shared(tops);
     float t = -kInf;
 #pragma unroll 1
     for (int64_t b = lane(); b < blocks; b += 32) t = tops[b] > t ? tops[b] : t;
     return warp_reduce(t, Max{});
   }
   FI_PASS double total(const float* sums, int64_t blocks) const {
+    sums = in_shared(sums);
     return by_one([&] {
       double t = 0;
       for (int64_t b = 0; b < blocks; ++b) t += static_cast<double>(sums[b]);
@@ -116,6 +123,8 @@ struct RowPasses {
 
   template <class T>
   FI_PASS void block_stats(const T* x, int64_t n, const BlockStats& s) const {
+    x = in_global(x);
+    float *const tops = in_shared(s.tops), *const sums = in_shared(s.sums);
     sync_threads();
     each_block(n, [&](int64_t b) {
       float top = -kInf, sum[2] = {0.0f, 0.0f};
@@ -125,13 +134,14 @@ struct RowPasses {
       });
       top = warp_reduce(top, Max{});
       const float all = join(sum[0], sum[1]);
-      if (lane() == 0) s.tops[b] = top, s.sums[b] = all;
+      if (lane() == 0) tops[b] = top, sums[b] = all;
     });
     sync_threads();
   }
 
   template <class T>
   FI_PASS Above above(const T* x, int64_t n, float value, const float* tops, float* sums) const {
+    x = in_global(x), tops = in_shared(tops), sums = in_shared(sums);
     int64_t count = 0, before = 0;
     sync_threads();
     each_block(n, [&](int64_t b) {
@@ -153,6 +163,7 @@ struct RowPasses {
   /// Scans the blocks, then the elements of the one that contains the target.
   template <class T>
   FI_PASS int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
+    x = in_global(x), sums = in_shared(sums);
     struct Found {
       double before;
       int block, reached;
@@ -171,7 +182,7 @@ struct RowPasses {
     if (found.block < 0) return -1;
     const int64_t begin = found.block * kStatsBlock;
     const int len = static_cast<int>(length(n, found.block));
-    float* tile = reinterpret_cast<float*>(bins);
+    float* tile = reinterpret_cast<float*>(bins());
     for (int i = static_cast<int>(thread_x()); i < len; i += kThreads) tile[i] = to_f32(x[begin + i]);
     return by_one([&] {
       double before = found.before;
@@ -191,6 +202,7 @@ struct RowPasses {
   template <class T>
   FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
                           uint32_t* positions) const {
+    x = in_global(x), tops = in_shared(tops), values = in_global(values), positions = in_global(positions);
     const int64_t blocks = stats_blocks(n), share = ceil_div(blocks, kWarps);
     const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
     int kept = 0;
@@ -229,6 +241,7 @@ struct RowPasses {
 
   template <class T>
   FI_PASS int64_t first_top(const T* x, int64_t n) const {
+    x = in_global(x);
     uint64_t best = 0;
     for (int64_t i = thread_x(); i < n; i += kThreads) {
       const uint64_t key = cpu::element_key(to_f32(x[i]), i, false);
@@ -245,7 +258,7 @@ struct RowPasses {
       const uint64_t other = high << 32 | low;
       key = other > key ? other : key;
     }
-    uint64_t* of = slots + 2;
+    uint64_t* const of = slots() + 2;
     if (lane() == 0) of[warp()] = key;
     sync_threads();
     for (uint32_t w = 0; w < kWarps; ++w) key = of[w] > key ? of[w] : key;
@@ -257,6 +270,8 @@ struct RowPasses {
   /// others, the least.
   template <class T>
   FI_PASS float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float*, uint32_t*) const {
+    x = in_global(x);
+    const float* const tops = in_shared(s.tops);
     uint32_t prefix = 0, mask = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 3; ++pass) {
@@ -264,13 +279,13 @@ struct RowPasses {
       const uint32_t digits = shift ? 2047u : 1023u;
       sync_threads();
 #pragma unroll 1
-      for (int i = static_cast<int>(thread_x()); i < kBins; i += kThreads) bins[i] = 0;
+      for (int i = static_cast<int>(thread_x()); i < kBins; i += kThreads) bins()[i] = 0;
       sync_threads();
       each_block(n, [&](int64_t b) {
-        if (cpu::value_key(s.tops[b]) < prefix) return;
+        if (cpu::value_key(tops[b]) < prefix) return;
         pairs<4>(x + b * kStatsBlock, length(n, b), [&](int, float v, int) {
           const uint32_t key = cpu::value_key(v);
-          if (key != 0 && (key & mask) == prefix) atomic_count(&bins[key >> shift & digits], 1);
+          if (key != 0 && (key & mask) == prefix) atomic_count(&bins()[key >> shift & digits], 1);
         });
       });
       const Digit d = digit_of(k);
@@ -292,25 +307,25 @@ struct RowPasses {
     uint32_t mine = 0;
 #pragma unroll 1
     for (int i = static_cast<int>(lane()); i < kShare; i += 32)
-      mine += bins[warp() * kShare + static_cast<uint32_t>(i)];
+      mine += bins()[warp() * kShare + static_cast<uint32_t>(i)];
     const int32_t of_warp = warp_reduce(static_cast<int32_t>(mine), Sum{});
-    if (lane() == 0) slots[2 + warp()] = static_cast<uint64_t>(of_warp);
+    if (lane() == 0) slots()[2 + warp()] = static_cast<uint64_t>(of_warp);
     return by_one([&] {
       int w = kWarps - 1, lowest = -1;
 #pragma unroll 1
-      for (int i = kWarps - 1; i >= 0; --i) lowest = slots[2 + i] ? i : lowest;
+      for (int i = kWarps - 1; i >= 0; --i) lowest = slots()[2 + i] ? i : lowest;
       if (lowest < 0) return Digit{0, -1};
 #pragma unroll 1
-      for (; w > lowest && static_cast<int64_t>(slots[2 + w]) < k; --w) k -= static_cast<int64_t>(slots[2 + w]);
+      for (; w > lowest && static_cast<int64_t>(slots()[2 + w]) < k; --w) k -= static_cast<int64_t>(slots()[2 + w]);
       Digit d{k, -1};
 #pragma unroll 1
       for (int b = w * kShare + kShare - 1; b >= w * kShare; --b) {
-        if (!bins[b]) continue;
+        if (!bins()[b]) continue;
         d = {k, b};
-        if (static_cast<int64_t>(bins[b]) >= k) return d;
-        k -= static_cast<int64_t>(bins[b]);
+        if (static_cast<int64_t>(bins()[b]) >= k) return d;
+        k -= static_cast<int64_t>(bins()[b]);
       }
-      d.left = static_cast<int64_t>(bins[d.bin]);  // fewer than k: the least of all
+      d.left = static_cast<int64_t>(bins()[d.bin]);  // fewer than k: the least of all
       return d;
     });
   }
@@ -318,6 +333,8 @@ struct RowPasses {
   /// softmax_row.h: exponentials of blocks relative to their own maximum, then a factor for each block.
   template <class T>
   FI_PASS void softmax(const T* x, float* y, int64_t n, const BlockStats& s, float* factors) const {
+    x = in_global(x), y = in_global(y), factors = in_shared(factors);
+    float *const tops = in_shared(s.tops), *const sums = in_shared(s.sums);
     sync_threads();
     each_block(n, [&](int64_t b) {
       const T* from = x + b * kStatsBlock;
@@ -332,20 +349,20 @@ struct RowPasses {
         sum[odd] = add_rn(sum[odd], e);
       });
       const float all = join(sum[0], sum[1]);
-      if (lane() == 0) s.tops[b] = top, s.sums[b] = all;
+      if (lane() == 0) tops[b] = top, sums[b] = all;
     });
     sync_threads();
     const int64_t blocks = stats_blocks(n);
-    const float top = top_of(s.tops, blocks);
+    const float top = top_of(tops, blocks);
 #pragma unroll 1
     for (int64_t b = thread_x(); b < blocks; b += kThreads)
-      factors[b] = s.tops[b] > -kInf ? exp_exact(add_rn(s.tops[b], -top)) : 0.0f;
+      factors[b] = tops[b] > -kInf ? exp_exact(add_rn(tops[b], -top)) : 0.0f;
     const float inverse = by_one([&] {
       double sum = 0;
       for (int64_t b = 0; b < blocks; ++b)
-        if (s.sums[b] != 0.0f)  // NaN too
-          sum = add_rn(
-              sum, mul_rn(static_cast<double>(s.sums[b]), s.tops[b] > -kInf ? static_cast<double>(factors[b]) : 1.0));
+        if (sums[b] != 0.0f)  // NaN too
+          sum = add_rn(sum,
+                       mul_rn(static_cast<double>(sums[b]), tops[b] > -kInf ? static_cast<double>(factors[b]) : 1.0));
       return sum == 0 ? 0.0f : static_cast<float>(1.0 / sum);
     });
     each_block(n, [&](int64_t b) {

@@ -43,7 +43,7 @@ template <int kThreads>
 FI_GLOBAL_FN RowPasses<kThreads> row_passes() {
   using Passes = RowPasses<kThreads>;
   static_assert(Passes::kBins * 4 == kSharedBins && (2 + Passes::kWarps) * 8 <= kSharedSlots);
-  return {reinterpret_cast<uint32_t*>(shared()), reinterpret_cast<uint64_t*>(shared() + kSharedBins)};
+  return {};
 }
 /// `scratch`: of the block.
 FI_GLOBAL_FN sampling::Room room_of(float* scratch, int64_t v) {
