@@ -99,17 +99,6 @@ FI_GLOBAL_FN void halves_to_f32(uint32_t pair, float& low, float& high) {
   low = to_f32(x), high = to_f32(y);
 }
 
-/// Byte i of the result is byte `selector >> 4 i & 7` of b:a.
-FI_GLOBAL_FN uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) {
-#if defined(__CUDACC__)
-  return __byte_perm(a, b, selector);
-#else
-  const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
-  uint32_t y = 0;
-  for (uint32_t i = 0; i < 4; ++i) y |= static_cast<uint32_t>(both >> (selector >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
-  return y;
-#endif
-}
 /// a * b + c of both halves; bf16 needs sm_80.
 template <class T>
 FI_GLOBAL_FN uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
