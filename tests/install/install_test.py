@@ -328,6 +328,7 @@ class OpsPage(unittest.TestCase):
         self.assertEqual("cpu, cuda, cuda_cublaslt", rows["mm_bf16"])
         self.assertEqual("cpu", rows["gguf_dequantize"])
         self.assertEqual("cpu, cuda", rows["BatchDecodeWithPagedKVCacheWrapper"])  # its `run`
+        self.assertEqual("cpu, cuda", rows["BatchMLAPagedAttentionWrapper"])
         self.assertEqual("cpu", rows["fast_decode_plan"])  # takes GPU tensors, computes on the host
         self.assertEqual([], [name for name in rows if "." in name])
 
