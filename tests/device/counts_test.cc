@@ -86,6 +86,13 @@ const Row kRows[] = {
      "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
      "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",
      32 * (8 + 8 + 12) - 64},
+    // A thread reads its filter and bias, and three inputs before its 16 tokens.
+    {"conv", "causal_conv1d_fn", "x=bf16:1x512x64^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
+     4 * (128 + 32) + 3 * 3 * 32},
+    // Filter and bias are read once a row of the batch; inputs that become states, by the thread that stores them, again.
+    {"conv_update", "causal_conv1d_update",
+     "x=bf16:4x512 conv_state=bf16:4x512x3^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
+     4 * (128 + 32) + 4 * (64 + 32)},
     // By chunks: states once each way, inputs once; indices of all blocks, and dt and beta, beyond that.
     {"kda_chunk", "kda_recurrence",
      "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=bf16:48x1x128:uniform(-2,0) beta=bf16:48x1:uniform(0,1) "
