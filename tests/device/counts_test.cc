@@ -89,7 +89,8 @@ const Row kRows[] = {
     // A thread reads its filter and bias, and three inputs before its 16 tokens.
     {"conv", "causal_conv1d_fn", "x=bf16:1x512x64^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
      4 * (128 + 32) + 3 * 3 * 32},
-    // Filter and bias are read once a row of the batch; inputs that become states, by the thread that stores them, again.
+    // Filter and bias are read once a row of the batch; inputs that become states, by the thread that stores them,
+    // again.
     {"conv_update", "causal_conv1d_update",
      "x=bf16:4x512 conv_state=bf16:4x512x3^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
      4 * (128 + 32) + 4 * (64 + 32)},
