@@ -64,10 +64,10 @@ struct AttentionCudaConfig {
   constexpr int scales_at() const { return offsets_at() + 2 * keys() * (fp4() ? 32 : 16); }
   constexpr int shared_bytes() const { return scales_at() + keys() * (scale_pitch(dqk) + scale_pitch(dvo)); }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
-  /// at D 128; with an FP8 or NVFP4 cache, whose tiles have twice the keys, three. In prefill beyond D 64 ptxas would
-  /// spill for the sake of more blocks than 256 threads.
+  /// at D 128; with an FP8 or NVFP4 cache, whose tiles have twice the keys, three. In prefill beyond D 64, and of
+  /// these caches, ptxas would spill for the sake of more blocks than 256 threads.
   constexpr int min_blocks() const {
-    return dqk > 128 ? 0 : warps_k > 1 ? (narrow() ? 3 : 4) : dqk > 64 ? 256 / threads : 0;
+    return dqk > 128 ? 0 : warps_k > 1 ? (narrow() ? 3 : 4) : dqk > 64 || narrow() ? 256 / threads : 0;
   }
 };
 
