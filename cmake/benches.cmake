@@ -11,7 +11,7 @@ foreach(source IN LISTS bench_sources)
     continue()
   endif()
   add_executable(bench_${name} EXCLUDE_FROM_ALL ${source})
-  target_link_libraries(bench_${name} PRIVATE flashinfer fi::options fi::json fi::cli11 fi::deflate fi::xxhash Threads::Threads
+  target_link_libraries(bench_${name} PRIVATE flashinfer_internals fi::options fi::json fi::cli11 fi::deflate fi::xxhash Threads::Threads
                                               $<$<BOOL:${benchmark_FOUND}>:benchmark::benchmark>)
   add_dependencies(benches bench_${name})
 endforeach()

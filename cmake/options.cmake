@@ -54,8 +54,17 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# fi_export_own_names(TARGET): the shared library exports what is named in cmake/exports.map. Sanitizers compare types of several
-# libraries by their exported names.
+# fi_hide_names(TARGET): other libraries and programs see only what headers have between `#pragma GCC visibility push(default)` and
+# its pop: public headers, and those of core, op, jit, ... that libflashinfer_commands and libflashinfer_tvm_ffi use. Sanitizers compare
+# types of several libraries by their exported names.
+function(fi_hide_names target)
+  if(NOT FLASHINFER_SANITIZE)
+    set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
+
+# fi_export_own_names(TARGET): of these the shared library exports what is named in cmake/exports.map, and no instances of
+# templates of other libraries.
 function(fi_export_own_names target)
   if(NOT FLASHINFER_SANITIZE)
     target_link_options(${target} PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)

@@ -38,7 +38,7 @@ foreach(dir IN LISTS test_dirs)
   file(GLOB python_tests CONFIGURE_DEPENDS ${dir}/*_test.py)
   if(test_sources MATCHES "_test\\.cc")
     add_executable(${name}_tests ${test_sources})
-    target_link_libraries(${name}_tests PRIVATE flashinfer fi::options fi::json fi::xxhash fi::deflate GTest::gtest
+    target_link_libraries(${name}_tests PRIVATE flashinfer_internals fi::options fi::json fi::xxhash fi::deflate GTest::gtest
                                                 GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
     target_compile_definitions(${name}_tests PRIVATE FI_TEST_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
                                                      FI_TEST_BUILD_ROOT="${PROJECT_BINARY_DIR}"

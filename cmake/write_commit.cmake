@@ -11,4 +11,4 @@ elseif(status EQUAL 0 AND text MATCHES "^\n([0-9a-f]+)\n$")
   set(commit ${CMAKE_MATCH_1})
 endif()
 file(CONFIGURE OUTPUT ${OUT} @ONLY
-     CONTENT "namespace flashinfer::build { const char* commit() { return \"@commit@\"; } }\n")
+     CONTENT "#include \"flashinfer/core/version.h\"\n\nnamespace flashinfer::build { const char* commit() { return \"@commit@\"; } }\n")

@@ -9,6 +9,8 @@
 #include "flashinfer/cases/run.h"
 #include "flashinfer/jit/emulator.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::bench {
 
 /// Another row that is measured in turns with the one that is asked for.
@@ -73,3 +75,5 @@ struct CountedRow {
 CountedRow count(const op::Op& op, const op::Case& c);
 
 }  // namespace flashinfer::bench
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::bench {
 
 /// Seconds of repeated runs, sorted.
@@ -39,3 +41,5 @@ double dot_peak();
 int64_t last_level_cache();
 
 }  // namespace flashinfer::bench
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::bench {
 
 /// The libraries that bench/peers.py knows, in the order of the columns.
@@ -28,3 +30,5 @@ class Peer {
 std::unique_ptr<Peer> library_peer(const std::string& name, const std::string& python);
 
 }  // namespace flashinfer::bench
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cases {
 
 struct Comparison {
@@ -26,3 +28,5 @@ Comparison compare_bits(const TensorView& got, const TensorView& want);
 op::Tolerance default_tolerance(DType t);
 
 }  // namespace flashinfer::cases
+
+#pragma GCC visibility pop

@@ -22,6 +22,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cases {
 
 /// A tensor of a case has guards on both sides, and gaps of strided layouts hold a pattern: bytes that no op may touch.
@@ -58,3 +60,5 @@ std::string check_guards(const Built& b, const op::Op& op);
 std::string check_guards(const GuardedTensor& t, bool written);
 
 }  // namespace flashinfer::cases
+
+#pragma GCC visibility pop

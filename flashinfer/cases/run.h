@@ -10,6 +10,8 @@
 #include "flashinfer/cases/compare.h"
 #include "flashinfer/cases/parse.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cases {
 
 /// Outputs of a call by argument name, alive as long as this.
@@ -39,3 +41,5 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run);
 bool supports(const op::Op& op, Device device);
 
 }  // namespace flashinfer::cases
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include "flashinfer/jit/engine.h"
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct WarmupItem {
@@ -58,3 +60,5 @@ std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsig
 }  // namespace cases
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

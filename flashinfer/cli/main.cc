@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/cli/run.h"
+#include "flashinfer/cli/run_c.h"
 
-int main(int argc, char** argv) { return flashinfer::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return flashinfer_run_command(argc - 1, argv + 1, nullptr); }

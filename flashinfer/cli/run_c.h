@@ -4,6 +4,8 @@
 #define FLASHINFER_CLI_RUN_C_H_
 #include <stddef.h>
 
+#pragma GCC visibility push(default)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,4 +31,5 @@ const char* flashinfer_commands(void);
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif

@@ -19,6 +19,8 @@
 
 #include "flashinfer/core/check.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::comm {
 
 class Window;
@@ -90,3 +92,5 @@ inline constexpr const char* kMpiName = "mpi://";
 double timeout_seconds();
 
 }  // namespace flashinfer::comm
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #pragma once
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::comm {
 
 struct Launch {
@@ -16,3 +18,5 @@ struct Launch {
 Launch launched();
 
 }  // namespace flashinfer::comm
+
+#pragma GCC visibility pop

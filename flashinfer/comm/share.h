@@ -8,6 +8,8 @@
 #include "flashinfer/comm/window.h"
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::comm {
 
 /// Memory that the ranks of a group share, as [size, bytes] u8: row r is rank r's (Window::of), its stride that of the
@@ -21,3 +23,5 @@ std::shared_ptr<Window> window_at(const void* first);
 std::string share_id(const void* first);
 
 }  // namespace flashinfer::comm
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 
 #include "flashinfer/comm/group.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::comm {
 
 /// What a rank does in a phase. All ranks must publish the same; a difference is an error on every rank.
@@ -71,3 +73,5 @@ class Window {
 };
 
 }  // namespace flashinfer::comm
+
+#pragma GCC visibility pop

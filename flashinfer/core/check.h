@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 enum class ErrorKind : unsigned char {
@@ -76,3 +78,5 @@ std::string str(const T&... parts) {
   } while (false)
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Runs `n` independent tasks, on any threads, and returns when all are done. An engine passes its own pool this way.
@@ -70,3 +72,5 @@ void parallel_for(int64_t n, F&& f) {
 }
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include "flashinfer/core/dlpack.h"
 #include "flashinfer/core/scalar.h"  // enum class DType
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// "float32", "bfloat16", "float8_e4m3fn", "bool", ...: torch's name without the "torch." prefix.
@@ -47,3 +49,5 @@ std::string to_string(Device d);
 std::optional<Device> parse_device(std::string_view text);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::env {
 
 struct Variable {
@@ -35,3 +37,5 @@ std::vector<std::string> list(std::string_view name);  // comma separated, blank
 void reload();
 
 }  // namespace flashinfer::env
+
+#pragma GCC visibility pop

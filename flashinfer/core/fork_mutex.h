@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <mutex>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Whose a mutex is. Fork takes those of an earlier layer first.
@@ -49,3 +51,5 @@ class alignas(64) ForkMutex {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

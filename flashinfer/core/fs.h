@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::fs {
 
 /// The whole file, or nullopt when it cannot be read (missing, a folder, no permission).
@@ -64,3 +66,5 @@ std::string object_of(const void* address);
 std::string canonical(const std::string& path);
 
 }  // namespace flashinfer::fs
+
+#pragma GCC visibility pop

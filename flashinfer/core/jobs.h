@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <functional>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Runs `job(i)` for i in [0, n), begun in this order, at most `jobs` at a time (0: MAX_JOBS, else one per core). The
@@ -14,3 +16,5 @@ void for_each_job(int64_t n, int jobs, const std::function<void(int64_t i)>& job
                   const std::function<void(const std::function<void()>& loop)>& around = {});
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

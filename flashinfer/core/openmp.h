@@ -5,6 +5,8 @@
 #pragma once
 #include "flashinfer/core/context.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// An executor on `threads` threads of the OpenMP runtime that this process has loaded; `run` is null when there is
@@ -15,3 +17,5 @@ Executor openmp_executor(int threads);
 bool is_openmp(const Executor& e);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

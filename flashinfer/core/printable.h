@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// One character of `text` at a byte offset. Bytes that are no UTF-8 (also overlong forms and surrogates) come one by
@@ -30,3 +32,5 @@ std::string printable(std::string_view text);
 std::string printable_lines(std::string_view text, std::string_view indent = "");
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::process {
 
 struct Options {
@@ -40,3 +42,5 @@ std::string shell_line(const std::vector<std::string>& argv);
 std::vector<std::string> split_words(const std::string& text);
 
 }  // namespace flashinfer::process
+
+#pragma GCC visibility pop

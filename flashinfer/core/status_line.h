@@ -4,6 +4,8 @@
 #pragma once
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Draws `line` (no line ends) in place of the last one; empty: none. The caller has checked that stderr is a terminal.
@@ -24,3 +26,5 @@ class StatusLineHidden {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include "flashinfer/core/dtype.h"
 #include "flashinfer/core/scalar.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 class Tensor;
@@ -181,3 +183,5 @@ class Tensor {
 inline TensorView::TensorView(const Tensor& t) : TensorView(t.view()) {}
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

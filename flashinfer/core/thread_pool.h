@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/context.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// The library's pool, whatever default_executor() is.
@@ -42,3 +44,5 @@ class ThreadPool {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

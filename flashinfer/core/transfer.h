@@ -3,6 +3,8 @@
 #pragma once
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Whether the host may read and write the memory: on the CPU and on the emulator.
@@ -25,3 +27,5 @@ Tensor to_device(const TensorView& v, Device device);
 Tensor host_readable(const TensorView& v);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -2,6 +2,8 @@
 // Version and build of this library: for the banner, the metadata of a recording, `show-config` and the JIT's key.
 #pragma once
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::build {
 
 const char* version();          // "0.1.0"
@@ -18,3 +20,5 @@ const char* source_root();
 const char* build_root();
 
 }  // namespace flashinfer::build
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #pragma once
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 enum class WarningKind { kUser, kDeprecation, kFuture };
@@ -22,3 +24,5 @@ using WarningHandler = void (*)(const std::string& message, WarningKind kind);
 void set_warning_handler(WarningHandler handler);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

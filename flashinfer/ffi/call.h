@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::ffi {
 
 /// The op of this public name. ValueError that names the closest one: "there is no op 'rmsnrom'; did you mean
@@ -19,3 +21,5 @@ std::unique_ptr<op::Object> make_object(std::string_view class_name, op::Passed 
 op::Value self_value(op::Object& object);
 
 }  // namespace flashinfer::ffi
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 
 #include "flashinfer/core/dlpack.h"
 
+#pragma GCC visibility push(default)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -167,4 +169,5 @@ void flashinfer_set_executor(flashinfer_run_tasks run, void* self, int32_t threa
 #ifdef __cplusplus
 }
 #endif
+#pragma GCC visibility pop
 #endif /* FLASHINFER_FFI_FLASHINFER_C_H_ */

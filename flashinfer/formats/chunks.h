@@ -26,6 +26,8 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/formats/pt.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 struct ChunkHeader {
@@ -136,3 +138,5 @@ class ChunkReader {
 std::vector<StoredTensor> read_chunks(const std::filesystem::path& file);
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 using Bytes = std::span<const uint8_t>;
@@ -79,3 +81,5 @@ class FileWriter {
 };
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 using Json = nlohmann::ordered_json;
@@ -20,3 +22,5 @@ Json parse_json(std::string_view text);
 std::string dump_json(const Json& value);
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

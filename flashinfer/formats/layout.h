@@ -9,6 +9,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 struct NamedTensor {
@@ -54,3 +56,5 @@ void stream(const Storage& storage, const ByteSink& sink);
 void stream(const TensorView& view, const ByteSink& sink);
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

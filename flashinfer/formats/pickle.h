@@ -11,6 +11,8 @@
 #include "flashinfer/formats/file.h"
 #include "flashinfer/formats/layout.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 /// A Python value that torch.save can store: numbers, strings, containers, dtypes, devices, tensors.
@@ -57,3 +59,5 @@ Object unpickle(Bytes pickle, const StorageSource& storages);
 std::string pickle_tensors(std::span<const NamedTensor> tensors, const StoragePlan& plan);
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

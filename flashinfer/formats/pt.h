@@ -10,6 +10,8 @@
 #include "flashinfer/formats/layout.h"
 #include "flashinfer/formats/pickle.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::formats {
 
 struct WriteReport {
@@ -52,3 +54,5 @@ Object load_pt(std::span<uint8_t> archive, std::shared_ptr<void> owner, bool ver
 std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, const std::shared_ptr<void>& owner);
 
 }  // namespace flashinfer::formats
+
+#pragma GCC visibility pop

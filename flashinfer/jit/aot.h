@@ -8,6 +8,8 @@
 
 #include "flashinfer/jit/engine.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct AotResult {
@@ -29,3 +31,5 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
               int jobs = 0, const std::function<void(const Progress&)>& progress = {});
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include "flashinfer/jit/request.h"
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// The properties that decide whether an artifact can be used, collected without running a program.
@@ -59,3 +61,5 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
                       const std::string& parent, const std::string& entry, bool quiet, bool aot = false);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// meta.json: what an artifact is and its inputs.
@@ -62,3 +64,5 @@ std::vector<std::string> aot_folders();
 int64_t clear_cache();
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/jit/targets.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct CudaKernel;
@@ -99,3 +101,5 @@ const CudaLoaded& cuda_kernel(const Config& config, Device device, const Extensi
 }
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include "flashinfer/jit/request.h"
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct CudaKernel {
@@ -36,3 +38,5 @@ std::vector<Target> visible_gpu_targets();
 const CudaKernel* load_cuda(const std::string& path, const Request& request, Device device, std::string& error);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

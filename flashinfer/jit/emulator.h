@@ -11,6 +11,8 @@
 
 #include "flashinfer/core/cuda_launch.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::emu {
 struct Counts;
 }
@@ -101,3 +103,5 @@ class HeldLaunches {
 };
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include "flashinfer/jit/request.h"
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// Since the process began (or reset_stats()).
@@ -84,3 +86,5 @@ std::string why_no_compiler(Target t = Target::kNative);
 void reset();
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #include "flashinfer/jit/table.h"
 #include "flashinfer/op/observer.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 namespace detail {
 
@@ -71,3 +73,5 @@ std::string config_text(const Config& config) {
 }
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -18,6 +18,8 @@
 
 #include "flashinfer/jit/table.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// Location of a kernel template: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
@@ -74,5 +76,7 @@ template <class Config>
 std::string config_text(const Config& config);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop
 
 #include "flashinfer/jit/jit-inl.h"

@@ -11,6 +11,8 @@
 
 #include "flashinfer/jit/build.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct LibrarySpec {
@@ -51,3 +53,5 @@ bool library_is_current(const std::string& dir);
 std::string library_source_hash(const LibrarySpec& spec);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

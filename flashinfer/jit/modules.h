@@ -10,6 +10,8 @@
 #include "flashinfer/jit/request.h"
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct ModuleStatus {
@@ -29,3 +31,5 @@ ModuleStatus module_status(const Request& request, Target target);
 std::vector<ModuleStatus> module_statuses(std::span<const Request> known);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

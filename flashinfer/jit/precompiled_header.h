@@ -8,6 +8,8 @@
 
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// Folders of precompiled headers in the folder of a target begin with this.
@@ -22,3 +24,5 @@ std::vector<std::string> precompiled_header_options(Target target, const Toolcha
 void forget_precompiled_headers();
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 
 #include "flashinfer/core/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct Kernel;
@@ -80,3 +82,5 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
 
 }  // namespace detail
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

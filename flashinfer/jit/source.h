@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library is in its
@@ -31,3 +33,5 @@ std::string changed_params(const std::string& root, const std::string& header, c
 void forget_sources();
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

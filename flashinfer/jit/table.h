@@ -10,6 +10,8 @@
 #include <mutex>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 struct Loaded;
@@ -146,3 +148,5 @@ class Table : public TableBase {
 
 }  // namespace detail
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include "flashinfer/core/dtype.h"
 #include "flashinfer/jit/toolchain.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// Features that a target's kernels may use. Rules of the suffixes: code for sm_90a runs on 9.0 only, for sm_100f on
@@ -59,3 +61,5 @@ class EmulatedArch {
 };
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

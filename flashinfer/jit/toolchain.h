@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::jit {
 
 /// Target of a kernel. `portable` is the architecture's baseline without -march: the fallback paths of
@@ -79,3 +81,5 @@ struct Flags {
 Flags kernel_flags(Target t);
 
 }  // namespace flashinfer::jit
+
+#pragma GCC visibility pop

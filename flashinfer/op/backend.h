@@ -9,6 +9,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 struct BackendName {
@@ -30,3 +32,5 @@ const char* named_backend(const Op& op, const void* block);
 std::string backend_unsupported_reason(const Op& op, std::string_view backend, int cc);
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

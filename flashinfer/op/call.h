@@ -13,6 +13,8 @@
 #include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/select.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// What an op returned: its tensors in the table's order, without those that were not requested.
@@ -111,3 +113,5 @@ bool inferring();
 void wait_after_launch();
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include "flashinfer/op/observer.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// Tells the other ranks of `workspace` that this one leaves the call that they make or will make, and why.
@@ -18,3 +20,5 @@ void abandon(const Op& op, const void* block, const std::exception& error) noexc
 void abandon(const Passed& passed, const std::exception& error) noexcept;
 }  // namespace detail
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// mul * symbol + add, or the literal `add` when there is no symbol.
@@ -81,3 +83,5 @@ consteval Dims parse_dims(const char* s) {
 }
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

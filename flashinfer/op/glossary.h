@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 struct Field;
@@ -21,3 +23,5 @@ std::span<const Term> glossary();
 const char* meaning(const Op& op, const Field& f);
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// ValueError unless lo <= every value < hi: "name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or
@@ -19,3 +21,5 @@ void check_indptr_room(std::string_view name, const TensorView& v, int64_t batch
 int64_t index_at(const TensorView& v, int64_t i);
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

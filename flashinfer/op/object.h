@@ -9,6 +9,8 @@
 
 #include "flashinfer/op/schema.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// The type of an object's state.
@@ -52,3 +54,5 @@ struct Object {
 const char* intern_class(const std::string& name);
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

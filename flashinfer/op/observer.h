@@ -11,6 +11,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// One argument as the caller passed it.
@@ -110,3 +112,5 @@ void report_config(const std::string& text);
 bool config_wanted();
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -15,6 +15,8 @@
 #include "flashinfer/op/prepared.h"
 #include "flashinfer/op/schema.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// What a candidate runs on.
@@ -232,3 +234,5 @@ std::string default_text(const Op& op, const Field& f);
 const void* default_block(const Op& op);
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

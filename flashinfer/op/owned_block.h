@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// A block of an op's type (which lives as long as the program), in place when it has at most `kInline` bytes, else on
@@ -42,3 +44,5 @@ class OwnedBlock {
 };
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

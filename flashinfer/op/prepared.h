@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// Why a candidate does not support a call, as a sentence for users: "head_dim is 96, but must be 64, 128 or 256".
@@ -63,3 +65,5 @@ class Prepared {
 };
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include "flashinfer/op/glossary.h"
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// The contents of a tensor in a case's text, `q4_0(64,32)`: the name and its arguments (0 when left out).
@@ -56,3 +58,5 @@ class Registration {
 };
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -20,6 +20,8 @@
 #include "flashinfer/op/dims.h"
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 enum class Role : uint8_t {
@@ -423,3 +425,5 @@ constexpr Field self() {
 }
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

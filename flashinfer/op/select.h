@@ -8,6 +8,8 @@
 
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// Where the tensors of a call are, from one walk over them.
@@ -87,3 +89,5 @@ class ForceCandidate {
 };
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #pragma once
 #include <span>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 struct TraceEntry {
@@ -49,3 +51,5 @@ struct TraceEntry {
 std::span<const std::span<const TraceEntry>> trace_tables();
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #pragma once
 #include "flashinfer/op/observer.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// Installs `tracer` (null: none), which lives until the program ends. Its after() and failed() are not called. Calls
@@ -16,3 +18,5 @@ Observer* main_observer();
 void start_tracing();
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 
 /// Seed and offset of the counter-based random numbers; copies share the state, as torch.Generator does.
@@ -147,3 +149,5 @@ struct ScalarOrTensor {
 };
 
 }  // namespace flashinfer::op
+
+#pragma GCC visibility pop

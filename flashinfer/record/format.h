@@ -2,6 +2,8 @@
 // Names in a dump, shared by the recorder and the replayer: files, metadata keys, tensor keys, encodings of values.
 #pragma once
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::record {
 
 inline constexpr int kFormatVersion = 1;
@@ -167,3 +169,5 @@ inline constexpr const char* kTypeDict = "dict";  // items: [{"key", "value"}]
 inline constexpr const char* kObjectId = "object_id";
 
 }  // namespace flashinfer::record
+
+#pragma GCC visibility pop

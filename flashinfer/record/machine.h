@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::record {
 
 const std::string& host_name();
@@ -31,3 +33,5 @@ std::string banner();
 std::string version_line();
 
 }  // namespace flashinfer::record
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::op {
 struct StateType;
 }
@@ -96,3 +98,5 @@ void follow_state(const op::StateType& type, std::shared_ptr<const void> (*now)(
 int64_t clear_graph_dumps();
 
 }  // namespace flashinfer::record
+
+#pragma GCC visibility pop

@@ -16,6 +16,8 @@
 
 #include "flashinfer/replay/replay.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 struct Side {
@@ -54,3 +56,5 @@ BisectReport bisect(const std::filesystem::path& recording, const Side& good, co
 std::string why_no_build(const std::vector<std::string>& command, std::string* version);
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include "flashinfer/replay/inputs.h"
 #include "flashinfer/replay/replay.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 struct Tolerances {
@@ -42,3 +44,5 @@ Comparison compare_recorded(const Session& have_session, const Call& have, const
                             const Call& want, const Tolerances& tolerances);
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

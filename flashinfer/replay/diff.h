@@ -7,6 +7,8 @@
 
 #include "flashinfer/replay/compare.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 /// Calls of two recordings by their index, -1 where only the other recording has one.
@@ -35,3 +37,5 @@ CallDiff compare_calls(const Session& first, const Call& a, const Session& secon
                        const Tolerances& tolerances);
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

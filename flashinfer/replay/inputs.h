@@ -10,6 +10,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/replay/session.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 using Tensors = std::map<std::string, Tensor, std::less<>>;
@@ -57,3 +59,5 @@ struct Inputs {
 };
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

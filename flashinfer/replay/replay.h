@@ -14,6 +14,8 @@
 
 #include "flashinfer/core/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 enum class Outcome : uint8_t {
@@ -94,3 +96,5 @@ std::vector<std::string> export_session(const std::filesystem::path& from, const
                                         const std::function<void(size_t done, size_t total)>& on_call = {});
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 using formats::Json;
@@ -59,3 +61,5 @@ std::vector<formats::StoredTensor> load_tensors(const Session& session, const st
 std::filesystem::path tensor_file(const std::filesystem::path& folder, const std::string& stem);
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

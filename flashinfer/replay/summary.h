@@ -5,6 +5,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::replay {
 
 /// Statistics over the finite elements, in double precision; NaN and Inf are only counted. Without a finite element
@@ -19,3 +21,5 @@ struct Summary {
 std::optional<Summary> summarize(const TensorView& v);
 
 }  // namespace flashinfer::replay
+
+#pragma GCC visibility pop

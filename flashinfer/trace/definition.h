@@ -6,6 +6,8 @@
 
 #include "flashinfer/trace/template.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::trace {
 
 struct Options {
@@ -49,3 +51,5 @@ std::string run_text(const Template& t, const Json& definition, const Facts& fac
                      const std::vector<std::pair<std::string, std::string>>& inputs);
 
 }  // namespace flashinfer::trace
+
+#pragma GCC visibility pop

@@ -11,6 +11,8 @@
 #include "flashinfer/formats/json.h"
 #include "flashinfer/op/op.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::trace {
 
 using formats::Json;
@@ -44,3 +46,5 @@ Facts facts_from_json(const Json& j);
 const Fact* find(const Facts& facts, std::string_view name);
 
 }  // namespace flashinfer::trace
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include "flashinfer/op/trace.h"
 #include "flashinfer/trace/facts.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::trace {
 
 struct Axis {
@@ -64,3 +66,5 @@ Template template_from_json(const Json& j);
 Json to_json(const Template& t);
 
 }  // namespace flashinfer::trace
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/trace/definition.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::trace {
 
 struct Settings {
@@ -37,3 +39,5 @@ std::string file_text(const Json& definition);
 std::vector<std::string> problems(const Json& definition);
 
 }  // namespace flashinfer::trace
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/trace/definition.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::trace {
 
 struct DataSet {
@@ -31,3 +33,5 @@ struct Described {
 Described describe(const op::Op& op, const void* block);
 
 }  // namespace flashinfer::trace
+
+#pragma GCC visibility pop

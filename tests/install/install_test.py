@@ -28,6 +28,8 @@ add_library(all_headers OBJECT all_headers.cc)
 target_link_libraries(all_headers PRIVATE flashinfer::flashinfer)
 """
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<](flashinfer/[^">]+)', re.M)
+WITHOUT_FUNCTIONS = {f"flashinfer/core/{name}.h" for name in ("cuda_launch", "dlpack", "int_math", "scalar")}  # that are not inline
+SHOWN = re.compile(r"^#pragma GCC visibility push\(default\)\n.*^#pragma GCC visibility pop\n", re.M | re.S)  # to programs: cmake/options.cmake
 PRIVATE = re.compile(r"(_tables|/checks|launch|/ref|_ref|cases|params|/cuda|_cuda)\.h$|/record/(?!record)|/cli/|/kernels/")
 
 
@@ -69,6 +71,8 @@ class Install(unittest.TestCase):
         private = {name for name in source if PRIVATE.search(name)} - {"flashinfer/jit/cuda.h", "flashinfer/core/cuda_launch.h", "flashinfer/comm/launch.h"}
         self.assertGreater(len(private), 100)
         self.assertEqual(set(), public & private)
+        texts = {name: (prefix / "include" / name).read_text() for name in public - WITHOUT_FUNCTIONS}
+        self.assertEqual([], [name for name, text in texts.items() if re.search(r"^(namespace|extern)", text, re.M) and not SHOWN.search(text)])
         self.assertIn("flashinfer/ops/norm/kernels/cpu/norm.h", kernels)
         self.assertEqual({"flashinfer/core/int_math.h", "flashinfer/core/scalar.h"}, {name for name in kernels if "/kernels/" not in name})
         emulator = {name for name in kernels if name.startswith("flashinfer/kernels/emu/")}
@@ -237,12 +241,28 @@ class Packages(unittest.TestCase):
         self.assertEqual(0, run("cc", str(ROOT / "examples/c/main.c"), "-o", str(program), *flags, "-lm", f"-Wl,-rpath,{libraries}").returncode)
         self.assertEqual(0, run(str(program), env=environment).returncode)
 
+    def exported(self, library):
+        """Names that a program can link, demangled."""
+        lines = run("nm", "-DC", "--defined-only", str(BUILD / "lib" / library)).stdout.splitlines()
+        return [line.split(maxsplit=2)[2] for line in lines]
+
     def test_libraries_export_their_own_names(self):
-        for name in ("libflashinfer.so", "libflashinfer_commands.so"):
-            lines = run("nm", "-DC", "--defined-only", str(BUILD / "lib" / name)).stdout.splitlines()
-            names = [line.split(maxsplit=2)[2] for line in lines]
-            self.assertGreater(len(names), 5)
-            self.assertEqual([], [n for n in names if not re.match(r"(\S+ )*flashinfer(::|_)", n)])
+        names = self.exported("libflashinfer.so")
+        commands = self.exported("libflashinfer_commands.so")
+        self.assertEqual([], [n for n in names + commands if not re.match(r"(\S+ )*flashinfer(::|_)", n)])
+        self.assertLessEqual({"flashinfer_commands", "flashinfer_run_command"}, set(commands))
+        self.assertEqual([], [n for n in commands if "flashinfer::cli::" in n])
+        for shown in ("flashinfer::rmsnorm(", "typeinfo for flashinfer::ValueError", "flashinfer_call", "flashinfer::op::find_op("):
+            self.assertTrue(any(n.startswith(shown) for n in names), shown)
+
+    def test_what_is_exported_is_declared_in_a_header_that_shows_it(self):
+        texts = [p.read_text() for p in (ROOT / "flashinfer").rglob("*.h")]
+        shown = set(re.findall(r"\w+", "\n".join(text for text in texts if SHOWN.search(text))))
+        hidden = set()
+        for name in filter(lambda n: n.startswith("flashinfer::"), self.exported("libflashinfer.so")):
+            scopes = re.split(r"[(<\[]", name)[0].split(" ")[-1].split("::")  # of a member its class counts
+            hidden |= {name for what in [next((s for s in scopes if s[:1].isupper()), scopes[-1])] if re.fullmatch(r"\w+", what) and what not in shown}
+        self.assertEqual(set(), hidden)
 
     @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not here")
     def test_pkg_config(self):

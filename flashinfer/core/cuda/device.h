@@ -9,6 +9,8 @@
 
 #include "flashinfer/core/cuda/driver.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cuda {
 
 struct DeviceInfo {
@@ -115,3 +117,5 @@ bool capturing(int index, Handle stream);
 uint64_t capture_id(int index, Handle stream);
 
 }  // namespace flashinfer::cuda
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/dtype.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cuda {
 
 using Status = int;                  // CUresult; 0 is success
@@ -154,3 +156,5 @@ int exchange_current_gpu(int index);
 void forget_driver();
 }  // namespace detail
 }  // namespace flashinfer::cuda
+
+#pragma GCC visibility pop

@@ -5,6 +5,8 @@
 
 #include "flashinfer/core/cuda/device.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cuda {
 
 /// Memory of cuda:`index`, usable on `stream` at once and on other streams after they waited for it; 256-byte aligned.
@@ -55,3 +57,5 @@ class Pinned {
 };
 
 }  // namespace flashinfer::cuda
+
+#pragma GCC visibility pop

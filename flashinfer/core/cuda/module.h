@@ -6,6 +6,8 @@
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/cuda_launch.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::cuda {
 
 /// A kernel of a loaded cubin; lives as long as the process (modules are never unloaded: graphs may hold their
@@ -34,3 +36,5 @@ int occupancy(const Function& f, int threads, size_t shared_bytes);
 void check_launch(const Launch& l, bool clusters, int shared_limit, const char* what);
 
 }  // namespace flashinfer::cuda
+
+#pragma GCC visibility pop

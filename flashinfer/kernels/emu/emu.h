@@ -10,6 +10,8 @@
 
 #include "flashinfer/core/cuda_launch.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer::emu {
 
 /// Global memory that the kernel may access.
@@ -84,3 +86,5 @@ struct Work {
 Report run_together(std::span<const std::vector<Work>> gpus, const Options& options = {});
 
 }  // namespace flashinfer::emu
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct ActAndMul {
@@ -22,3 +24,5 @@ Tensor gelu_and_mul(const ActAndMul& args);
 Tensor gelu_tanh_and_mul(const ActAndMul& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

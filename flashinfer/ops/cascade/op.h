@@ -10,6 +10,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/cascade/wrappers.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct MergeState {
@@ -40,3 +42,5 @@ struct MergeStates {
 std::pair<Tensor, Tensor> merge_states(const MergeStates& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct CascadeInit {
@@ -119,3 +121,5 @@ class BatchPrefillWithSharedPrefixPagedKVCacheWrapper {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct DecodeCpAlltoall {
@@ -40,3 +42,5 @@ struct DecodeCpLseReduce {
 Tensor decode_cp_a2a_lse_reduce(const DecodeCpLseReduce& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct ReduceScatter {
@@ -48,3 +50,5 @@ struct MixedComm {
 Tensor mixed_comm(const MixedComm& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

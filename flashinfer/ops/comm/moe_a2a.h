@@ -11,6 +11,8 @@
 #include "flashinfer/comm/share.h"
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Payloads of a dispatch, experts of a token: at most these.
@@ -127,3 +129,5 @@ class MoeAlltoAll {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

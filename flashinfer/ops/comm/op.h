@@ -13,6 +13,8 @@
 #include "flashinfer/ops/comm/quantized.h"
 #include "flashinfer/ops/comm/ulysses.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct AllReduceFusionWorkspaceInit {
@@ -121,3 +123,5 @@ struct AllGather {
 Tensor all_gather(const AllGather& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

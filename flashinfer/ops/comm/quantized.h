@@ -5,6 +5,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct QuantizedAllReduce {
@@ -21,3 +23,5 @@ struct QuantizedAllReduce {
 Tensor quantized_all_reduce(const QuantizedAllReduce& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct UlyssesHeads {
@@ -22,3 +24,5 @@ Tensor ulysses_scatter_heads(const UlyssesHeads& args);
 Tensor ulysses_gather_heads(const UlyssesHeads& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

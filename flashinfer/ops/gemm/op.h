@@ -17,6 +17,8 @@
 #include "flashinfer/ops/gemm/scaled/bf16_fp4.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n], in f32, before the rounding)
@@ -66,3 +68,5 @@ struct PrepareMmWeights {
 Tensor prepare_mm_weights(const PrepareMmWeights& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

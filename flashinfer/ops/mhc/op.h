@@ -9,6 +9,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[.., j, h] = x[.., h] * post_layer_mix[.., j] + sum_i residual[.., i, h] * comb_res_mix[.., i, j].
@@ -54,3 +56,5 @@ struct MhcPreBigFuseWithPrenorm {
 std::tuple<Tensor, Tensor, Tensor> mhc_pre_big_fuse_with_prenorm(const MhcPreBigFuseWithPrenorm& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out = bmm2_scale * softmax(bmm1_scale * query cache^T) cache[..., :kv_lora_rank]; the rows of a request are the last
@@ -72,3 +74,5 @@ struct XqaBatchDecodeMla {
 op::Results xqa_batch_decode_with_kv_cache_mla(const XqaBatchDecodeMla& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

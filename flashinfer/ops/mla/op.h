@@ -20,6 +20,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/mla/dense.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct BatchMlaInit {
@@ -140,3 +142,5 @@ struct ConcatMlaKvQuantFp8 {
 op::Results concat_mla_kv_quant_fp8(const ConcatMlaKvQuantFp8& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

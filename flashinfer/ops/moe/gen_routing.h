@@ -5,6 +5,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// The choices of moe_routing, c = top_k + num_fused_shared_experts a token, and rows sorted by local expert, each
@@ -48,3 +50,5 @@ struct TrtllmGenRoutingResult {
 TrtllmGenRoutingResult trtllm_gen_routing(const TrtllmGenRouting& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// With ids = tid2eid[input_ids[t]] and s_j = sqrt(softplus(router_logits[t, ids_j])): the weights s_j / sum_i s_i and
@@ -27,3 +29,5 @@ struct HashTopk {
 std::pair<Tensor, Tensor> hash_topk(const HashTopk& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Of slice s, whose columns follow those of slice s - 1:
@@ -29,3 +31,5 @@ struct BgmvMoe {
 Tensor bgmv_moe(const BgmvMoe& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

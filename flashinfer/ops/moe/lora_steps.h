@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// y[s, p] += weights[s][l, e] . x[t], t = sorted_token_ids[p], e = expert_ids[p], l = lora_indices[t]; with
@@ -42,3 +44,5 @@ struct BgmvMoeExpandWeights {
 void bgmv_moe_expand_weights(const BgmvMoeExpandWeights& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[r] = a[r] . b[e] of the expert whose rows [m_indptr[e], m_indptr[e + 1]) contain r, sums over blocks of 128
@@ -46,3 +48,5 @@ struct MoeGemmMxfp8NtGroupwise {
 Tensor moe_gemm_mxfp8_nt_groupwise(const MoeGemmMxfp8NtGroupwise& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -16,6 +16,8 @@
 #include "flashinfer/ops/moe/trtllm.h"
 #include "flashinfer/ops/moe/workspace.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Not in FlashInfer: top_k experts of each token by one of the routing methods (RoutingMethodType), in f32, the
@@ -128,3 +130,5 @@ struct CutlassFusedMoe {
 Tensor cutlass_fused_moe(const CutlassFusedMoe& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -4,6 +4,8 @@
 #pragma once
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Storage formats of the weights and of the rows multiplied with them.
@@ -134,3 +136,5 @@ op::Results trtllm_mxint4_block_scale_moe(const TrtllmMxint4BlockScaleMoe& args)
 op::Results trtllm_mxint4_block_scale_routed_moe(const TrtllmMxint4BlockScaleRoutedMoe& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Upper bound of the bytes that a call of cutlass_fused_moe with up to max_num_tokens tokens allocates from the
@@ -27,3 +29,5 @@ struct CutlassFusedMoeWorkspaceSize {
 int64_t cutlass_fused_moe_workspace_size(const CutlassFusedMoeWorkspaceSize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

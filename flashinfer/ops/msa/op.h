@@ -17,6 +17,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct MsaProxyScore {
@@ -110,3 +112,5 @@ struct MsaSparseDecode {
 op::Results msa_sparse_decode_attention(const MsaSparseDecode& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

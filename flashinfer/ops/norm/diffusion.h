@@ -12,6 +12,8 @@
 
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// residual_out = residual + input * (gate + gate_bias);
@@ -81,3 +83,5 @@ struct FusedQkRmsNormRope {
 std::tuple<Tensor, Tensor, Tensor> fused_qk_rmsnorm_rope(const FusedQkRmsNormRope& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

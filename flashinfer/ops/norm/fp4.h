@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// y = rmsnorm(input) as codes and scales. ValueError: d that is below 64 or no multiple of block_size, a block_size
@@ -61,3 +63,5 @@ struct FusedRmsNormSilu {
 op::Results fused_rmsnorm_silu(const FusedRmsNormSilu& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

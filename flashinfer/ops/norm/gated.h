@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// input = input / sqrt(mean(input^2) + eps) * sigmoid(gate), over the last dimension, in place.
@@ -51,3 +53,5 @@ struct GatedResidualNextRmsNorm {
 std::pair<Tensor, Tensor> gated_residual_next_rmsnorm(const GatedResidualNextRmsNorm& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

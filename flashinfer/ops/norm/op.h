@@ -15,6 +15,8 @@
 #include "flashinfer/ops/norm/gated.h"
 #include "flashinfer/ops/norm/quant.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct RmsNorm {
@@ -52,3 +54,5 @@ struct LayerNorm {
 Tensor layernorm(const LayerNorm& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct RmsNormQuant {
@@ -60,3 +62,5 @@ struct FusedAddRmsNormFp8BlockQuant {
 void fused_add_rmsnorm_fp8_block_quant(const FusedAddRmsNormFp8BlockQuant& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

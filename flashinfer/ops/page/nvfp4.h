@@ -9,6 +9,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Positions, page table and padding as in append_paged_kv_cache. ValueError: a scale that is not finite and
@@ -62,3 +64,5 @@ struct Nvfp4AppendPagedMlaKvCache {
 void nvfp4_quantize_append_paged_mla_kv_cache(const Nvfp4AppendPagedMlaKvCache& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

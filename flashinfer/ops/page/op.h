@@ -9,6 +9,8 @@
 #include "flashinfer/ops/page/nvfp4.h"  // appending to NVFP4 caches
 #include "flashinfer/ops/page/step.h"   // between two steps of a decode loop
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Copies token t of append_key and append_value to slot positions[t] of request batch_indices[t], that is to entry
@@ -49,3 +51,5 @@ struct GetSeqLens {
 Tensor get_seq_lens(const GetSeqLens& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[i, :] = input[indices[i], :], bit for bit: rows of an embedding, of hidden states. Index -1 (padding) gives a
@@ -32,3 +34,5 @@ struct AdvanceDecodeStep {
 std::pair<Tensor, Tensor> advance_decode_step(const AdvanceDecodeStep& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct PodInit {
@@ -114,3 +116,5 @@ class BatchPODWithPagedKVCacheWrapper {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

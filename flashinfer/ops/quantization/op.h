@@ -19,6 +19,8 @@
 #include "flashinfer/ops/quantization/fp8/swiglu.h"
 #include "flashinfer/ops/quantization/layout/layout.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Eight elements a byte, as numpy.packbits: any value but 0 is a 1; "big": element 0 is the highest bit, "little": the
@@ -42,3 +44,5 @@ struct SegmentPackBits {
 std::pair<Tensor, Tensor> segment_packbits(const SegmentPackBits& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

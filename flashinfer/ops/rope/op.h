@@ -16,6 +16,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/rope/quantize.h"  // with a cast to FP8
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct ApplyRope {
@@ -100,3 +102,5 @@ std::pair<Tensor, Tensor> apply_rope_with_cos_sin_cache(const ApplyRopeCosSinCac
 void apply_rope_with_cos_sin_cache_inplace(const ApplyRopeCosSinCache& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

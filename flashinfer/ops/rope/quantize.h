@@ -14,6 +14,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct RopeQuantizeFp8 {
@@ -72,3 +74,5 @@ struct RopeQuantizeFp8Append {
 std::pair<Tensor, Tensor> rope_quantize_fp8_append_paged_kv_cache(const RopeQuantizeFp8Append& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

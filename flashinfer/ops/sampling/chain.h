@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct ChainSpeculativeSampling {
@@ -32,3 +34,5 @@ struct ChainSpeculativeSampling {
 std::tuple<Tensor, Tensor, Tensor> chain_speculative_sampling(const ChainSpeculativeSampling& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

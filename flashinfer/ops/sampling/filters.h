@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct TopPRenormProbs {
@@ -37,3 +39,5 @@ struct TopKMaskLogits {
 Tensor top_k_mask_logits(const TopKMaskLogits& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -25,6 +25,8 @@
 #include "flashinfer/ops/sampling/chain.h"
 #include "flashinfer/ops/sampling/filters.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct Softmax {
@@ -151,3 +153,5 @@ Tensor top_k_top_p_sampling_from_logits(const TopKTopPSamplingFromLogits& args);
 #undef FI_SAMPLER_RESULTS
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

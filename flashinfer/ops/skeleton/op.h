@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct Skeleton {
@@ -19,3 +21,5 @@ struct Skeleton {
 Tensor skeleton(const Skeleton& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct SparseInit {
@@ -124,3 +126,5 @@ struct ConvertBsrMask {
 Tensor convert_bsr_mask_layout(const ConvertBsrMask& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/topk/varlen.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct TopK {
@@ -67,3 +69,5 @@ struct TopKRaggedTransform {
 Tensor top_k_ragged_transform(const TopKRaggedTransform& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// The positions of the top_k largest logits of each row, in order of position; equal values are ranked by the smaller
@@ -31,3 +33,5 @@ struct TopKVarlen {
 op::Results top_k_varlen(const TopKVarlen& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

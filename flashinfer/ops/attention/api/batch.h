@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct BatchAttentionInit {
@@ -49,3 +51,5 @@ class BatchAttention {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

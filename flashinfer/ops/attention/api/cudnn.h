@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Batch decode over pages [P, Hkv, ps, D] with a dense page table. out = softmax(scale * q k^T) v.
@@ -64,3 +66,5 @@ struct CudnnBatchPrefill {
 op::Results cudnn_batch_prefill_with_kv_cache(const CudnnBatchPrefill& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

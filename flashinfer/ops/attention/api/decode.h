@@ -8,6 +8,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/attention/api/single.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 namespace attention {
@@ -152,3 +154,5 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper : public BatchDecodeWithPagedK
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

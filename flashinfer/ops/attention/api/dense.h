@@ -9,6 +9,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/attention/api/single.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct TrtllmBatchDecode {
@@ -85,3 +87,5 @@ struct TrtllmBatchContext {
 AttentionResult trtllm_batch_context_with_kv_cache(const TrtllmBatchContext& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/attention/api/single.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 namespace attention {
@@ -167,3 +169,5 @@ class BatchAttentionWithAttentionSinkWrapper : public BatchPrefillWithPagedKVCac
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/attention/api/single.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct BatchRaggedInit {
@@ -95,3 +97,5 @@ class BatchPrefillWithRaggedKVCacheWrapper {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -17,6 +17,8 @@
 
 #include "flashinfer/ops/attention/api/prefill.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct BatchRangesInit {
@@ -66,3 +68,5 @@ class BatchPrefillWithCausalBidirectionalRangesWrapper {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Result of an attention call: o, or {o, lse} with return_lse.
@@ -54,3 +56,5 @@ struct SinglePrefill {
 AttentionResult single_prefill_with_kv_cache(const SinglePrefill& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out = bmm2_scale * softmax(bmm1_scale * q k^T) v. A request without keys has zeros and an LSE of -inf.
@@ -94,3 +96,5 @@ struct FmhaV2Sm120 {
 op::Results fmha_v2_prefill_sm120(const FmhaV2Sm120& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// output = bmm2_scale * softmax(bmm1_scale * q k^T) v. Returns the output.
@@ -79,3 +81,5 @@ struct XqaMla {
 void xqa_mla(const XqaMla& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

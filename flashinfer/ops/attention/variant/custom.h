@@ -19,6 +19,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct AttentionVariant {
@@ -72,3 +74,5 @@ op::Results single_prefill_with_kv_cache_with_jit_module(const SinglePrefillWith
 std::string variant_decl_from_header(const std::string& path);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

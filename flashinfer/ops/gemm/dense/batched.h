@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[q, r] = a[q, r] . b[q] for r < masked_m[q]; the other rows become 0.
@@ -47,3 +49,5 @@ struct GemmAlphaBeta {
 void gemm_alpha_beta(const GemmAlphaBeta& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out = mat_a . mat_b; the shape is in the op's name.
@@ -45,3 +47,5 @@ struct PrepareLowLatencyGemmWeights {
 Tensor prepare_low_latency_gemm_weights(const PrepareLowLatencyGemmWeights& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

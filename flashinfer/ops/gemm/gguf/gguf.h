@@ -15,6 +15,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[m, n] = sum over k of a[m, k] * weight[n, k]
@@ -49,3 +51,5 @@ struct GgufDequantize {
 Tensor gguf_dequantize(const GgufDequantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

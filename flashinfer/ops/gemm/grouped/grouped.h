@@ -11,6 +11,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/op/object.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[r] = a[r] . b[e]^T for m_indptr[e] <= r < m_indptr[e + 1]
@@ -175,3 +177,5 @@ class SegmentGEMMWrapper {
 };
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

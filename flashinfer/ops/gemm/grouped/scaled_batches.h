@@ -14,6 +14,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[q, r] = a[q, r] . b[q]^T for r < masked_m[q].
@@ -89,3 +91,5 @@ struct PadIndptr {
 std::pair<Tensor, Tensor> pad_indptr_to_multiple_of_4(const PadIndptr& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Packs a weight into panels of 16 columns (ops/gemm/kernels/packed_layout.h): as many bytes as before, with k padded
@@ -26,3 +28,5 @@ struct PrepareQuantizedWeights {
 std::pair<Tensor, Tensor> prepare_quantized_weights(const PrepareQuantizedWeights& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

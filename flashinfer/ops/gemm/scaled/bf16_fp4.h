@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Converts a weight for mm_bf16_fp4. The CPU uses unpacked weights, so the results are copies of the arguments, and
@@ -37,3 +39,5 @@ struct MmBf16Fp4 {
 Tensor mm_bf16_fp4(const MmBf16Fp4& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

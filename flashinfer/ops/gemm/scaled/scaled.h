@@ -11,6 +11,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// out[m, n] = alpha * a[m, :] . b[:, n]
@@ -112,3 +114,5 @@ struct Fp8BlockscaleGemmSm90 {
 Tensor fp8_blockscale_gemm_sm90(const Fp8BlockscaleGemmSm90& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

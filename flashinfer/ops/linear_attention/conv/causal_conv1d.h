@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct CausalConv1dFn {
@@ -50,3 +52,5 @@ struct CausalConv1dUpdate {
 Tensor causal_conv1d_update(const CausalConv1dUpdate& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

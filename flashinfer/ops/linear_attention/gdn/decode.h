@@ -24,6 +24,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// State [B, HV, K, V] f32, V innermost, updated in place. Returns (output, state).
@@ -92,3 +94,5 @@ struct GatedDeltaRuleReplayssmCommit {
 void gated_delta_rule_replayssm_commit(const GatedDeltaRuleReplayssmCommit& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

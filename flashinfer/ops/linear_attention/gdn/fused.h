@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// b, a = the halves of hidden_states w_ba, rounded to bf16; q, k, v = the parts of silu(causal convolution of
@@ -31,3 +33,5 @@ struct GdnFusedDecodeStep {
 std::tuple<Tensor, Tensor, Tensor> gdn_fused_decode_step(const GdnFusedDecodeStep& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

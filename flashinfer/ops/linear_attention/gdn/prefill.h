@@ -17,6 +17,8 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/op/value.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// S <- g S;  S <- S + beta (v - S k) k^T;  o = S (scale q), with g the factor itself (not its logarithm): 0 clears the
@@ -82,3 +84,5 @@ struct ChunkGatedDeltaProduct {
 std::pair<Tensor, Tensor> chunk_gated_delta_product(const ChunkGatedDeltaProduct& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// q, k, v = the parts of silu(causal convolution of x), rounded to bf16; o = the step of kda_recurrence on normalised
@@ -55,3 +57,5 @@ struct PackedFusedKdaDecode {
 Tensor packed_fused_kda_decode(const PackedFusedKdaDecode& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

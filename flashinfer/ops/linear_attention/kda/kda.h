@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Not in FlashInfer, whose recurrent_kda and its relatives call it in Python. Extents: n tokens, N sequences, H query
@@ -45,3 +47,5 @@ struct KdaRecurrence {
 Tensor kda_recurrence(const KdaRecurrence& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

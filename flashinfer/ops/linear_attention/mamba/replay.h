@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Extents: P slots, b sequences, T tokens, nh heads, ng groups of heads, L rows of a ring, ds elements of a row of the
@@ -71,3 +73,5 @@ struct ReplaySsmMaterializeLayer {
 void replayssm_materialize_layer(const ReplaySsmMaterializeLayer& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

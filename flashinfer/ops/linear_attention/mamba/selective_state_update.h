@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Extents: P slots, b sequences, T tokens, nh heads, ng groups of heads, ds elements of a row of the state.
@@ -49,3 +51,5 @@ struct SelectiveStateUpdate {
 Tensor selective_state_update(const SelectiveStateUpdate& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

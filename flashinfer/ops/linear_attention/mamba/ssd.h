@@ -6,6 +6,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Extents: b rows of s tokens, N sequences (b, or as cu_seqlens says), nh heads, ng groups of heads, p elements of a
@@ -39,3 +41,5 @@ struct SsdChunkScan {
 std::pair<Tensor, Tensor> ssd_chunk_scan(const SsdChunkScan& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

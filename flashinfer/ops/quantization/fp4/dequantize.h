@@ -5,6 +5,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// ValueError: k that is not a multiple of sf_vec_size, scales of another size than the layout has.
@@ -37,3 +39,5 @@ struct Mxfp4DequantizeHost {
 Tensor mxfp4_dequantize_host(const Mxfp4DequantizeHost& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -23,6 +23,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct Fp4Quantize {
@@ -98,3 +100,5 @@ struct Mxfp4Quantize {
 std::pair<Tensor, Tensor> mxfp4_quantize(const Mxfp4Quantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 struct SiluNvfp4Quantize {
@@ -36,3 +38,5 @@ std::pair<Tensor, Tensor> scaled_fp4_grouped_quantize(const Fp4GroupedQuantize& 
 std::pair<Tensor, Tensor> silu_and_mul_scaled_nvfp4_experts_quantize(const Fp4GroupedQuantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 #pragma once
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Writes row r of `input` (all extents but the first as one, n elements) as n / 2 bytes of codes to `data`, and its
@@ -20,3 +22,5 @@ struct Nvfp4QuantizeInto {
 void nvfp4_quantize_into(const Nvfp4QuantizeInto& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

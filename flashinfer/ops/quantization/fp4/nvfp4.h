@@ -11,6 +11,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Rows of K elements, scales in rows of K/16. ValueError: K that is not a multiple of 16, g that is not a positive
@@ -67,3 +69,5 @@ struct Nvfp4QuantizePagedKvCache {
 std::tuple<Tensor, Tensor, Tensor> nvfp4_quantize_paged_kv_cache(const Nvfp4QuantizePagedKvCache& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

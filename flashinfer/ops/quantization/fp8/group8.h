@@ -8,6 +8,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// scale of each group of a row: max(amax, eps) / qmax, qmax 448 (e4m3), 57344 (e5m2) or 127 (int8), rounded up to a
@@ -38,3 +40,5 @@ struct PerTensorQuantFp8 {
 std::pair<Tensor, Tensor> per_tensor_quant_fp8(const PerTensorQuantFp8& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

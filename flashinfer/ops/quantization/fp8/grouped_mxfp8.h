@@ -7,6 +7,8 @@
 
 #include "flashinfer/core/tensor.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// The first mask[i] rows of group i as mxfp8_quantize makes them; columns are padded to a multiple of 128 with zeros.
@@ -23,3 +25,5 @@ struct Mxfp8GroupedQuantize {
 std::pair<Tensor, Tensor> mxfp8_grouped_quantize(const Mxfp8GroupedQuantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

@@ -9,6 +9,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// ValueError: k that is not a multiple of 32, an invalid alignment, inconsistent dtypes and shapes.
@@ -35,3 +37,5 @@ struct Mxfp8Dequantize {
 Tensor mxfp8_dequantize_host(const Mxfp8Dequantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

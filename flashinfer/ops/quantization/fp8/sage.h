@@ -5,6 +5,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// q = x / scale, divided in f32, rounded to nearest even, saturating. Of query and key, a head's scale is
@@ -36,3 +38,5 @@ struct TrtllmSageAttentionQuantize {
 op::Results trtllm_sage_attention_quantize(const TrtllmSageAttentionQuantize& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

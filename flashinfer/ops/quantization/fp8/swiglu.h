@@ -7,6 +7,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// y = silu(gate) * linear in f32, quantised without rounding in between: by rows, 32 columns a scale, and by columns,
@@ -46,3 +48,5 @@ struct Nvfp4QuantizeSmooth {
 std::pair<Tensor, Tensor> nvfp4_quantize_smooth(const Nvfp4QuantizeSmooth& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop

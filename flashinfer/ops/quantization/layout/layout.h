@@ -6,6 +6,8 @@
 
 #include "flashinfer/op/call.h"
 
+#pragma GCC visibility push(default)
+
 namespace flashinfer {
 
 /// Linear scales to tiles of 128x4 with padding of 0; with three dimensions each matrix separately.
@@ -49,3 +51,5 @@ struct ConvertToBlockLayout {
 Tensor convert_to_block_layout(const ConvertToBlockLayout& args);
 
 }  // namespace flashinfer
+
+#pragma GCC visibility pop
