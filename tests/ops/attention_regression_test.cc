@@ -360,7 +360,16 @@ TEST(AttentionRegression, AnEmptyWorkspaceIsEnoughForManyHeads) {
   w.plan(decode_plan(p, pages));
   expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, {}), "128 heads");
   const auto bytes = w.workspace_size(decode_plan(p, pages));
+  EXPECT_GT(bytes.first, 16);
   EXPECT_GT(bytes.second, 0);
+}
+
+TEST(AttentionRegression, WithoutPartialResultsTheWorkspaceIsNotEmpty) {
+  const Problem p(1, 20, 1, 1, 16);
+  const Pages pages(p, 16);
+  const Tensor workspace = no_workspace();
+  BatchDecodeWithPagedKVCacheWrapper w(workspace);
+  EXPECT_EQ(w.workspace_size(decode_plan(p, pages)).first, 16);
 }
 
 }  // namespace

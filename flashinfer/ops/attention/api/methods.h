@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Methods that all wrappers over a Plan share, and tables made from another's. Internal to the families of attention.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -77,13 +78,14 @@ constexpr std::array<op::Field, N - M + 1> without(const op::Field (&fields)[N],
   return out;
 }
 
-/// Bytes of partial results that run() takes, and of the arrays of the plan.
+/// Bytes of partial results that run() takes, at least 16 (a buffer of that size has an address), and of the arrays of
+/// the plan.
 inline void put_sizes(const Plan& p, const TensorView& sizes) {
   int64_t arrays = 0;
   for (const Tensor* t :
        {&p.qo_indptr, &p.kv_indptr, &p.kv_indices, &p.kv_len, &p.mask, &p.mask_indptr, &p.prefix_len, &p.token_pos})
     arrays += t->defined() ? t->nbytes() : 0;
-  sizes.data_as<int64_t>()[0] = p.work.partial_rows * (padded(p.head_dim_vo) + 3) * 4;
+  sizes.data_as<int64_t>()[0] = std::max<int64_t>(p.work.partial_rows * (padded(p.head_dim_vo) + 3) * 4, 16);
   sizes.data_as<int64_t>()[sizes.stride(0)] = arrays +
                                               static_cast<int64_t>(p.work.works.size() * sizeof(AttentionWorkItem)) +
                                               static_cast<int64_t>(p.work.merges.size() * sizeof(SplitKvReduction));
