@@ -47,7 +47,10 @@ TEST(MlaPlan, BadPlansAreRejected) {
                     [](auto& p, Request& r) { p.kv_len_arr = r.qo; });
   expect_plan_error(kValue, "kv_indices is missing: a CSR page table has it",
                     [](auto& p, Request&) { p.kv_indices = std::nullopt; });
-  expect_plan_error(kValue, "sm_scale is missing", [](auto& p, Request&) { p.sm_scale = std::nullopt; });
+  expect_plan_error(ErrorKind::kTypeError, "plan() missing required arguments: sm_scale",
+                    [](auto& p, Request&) { p.sm_scale = std::nullopt; });
+  expect_plan_error(ErrorKind::kTypeError, "plan() requires metadata or flat metadata arguments",
+                    [](auto& p, Request&) { p.qo_indptr = p.kv_indptr = p.kv_indices = p.kv_len_arr = std::nullopt; });
   expect_plan_error(kValue, "sm_scale is inf", [](auto& p, Request&) { p.sm_scale = INFINITY; });
   expect_plan_error(kValue, "num_heads is 0", [](auto& p, Request&) { p.num_heads = 0; });
   expect_plan_error(kValue, "head_dim_kpe is -1", [](auto& p, Request&) { p.head_dim_kpe = -1; });

@@ -51,7 +51,7 @@ const TensorView& need(const std::optional<TensorView>& v, const char* name, con
 }
 template <class T>
 T need(const std::optional<T>& v, const char* name) {
-  FI_CHECK(v.has_value(), ValueError, name, " is missing");
+  FI_CHECK(v.has_value(), TypeError, "plan() missing required arguments: ", name);
   return *v;
 }
 void check_vector(const TensorView& v, const char* name, int64_t n, const char* of) {
@@ -171,7 +171,8 @@ void set_table(Plan& p, const BatchMlaPlan& args) {
   const BatchMlaPlan a = with_metadata(args, kept);
   const bool csr = a.qo_indptr || a.kv_indptr || a.kv_indices || a.kv_len_arr,
              dense = a.cum_seq_lens_q || a.block_tables || a.seq_lens;
-  FI_CHECK(csr || dense, ValueError, "qo_indptr is missing: plan() takes a page table");
+  FI_CHECK(csr || dense, TypeError,
+           "plan() requires metadata or flat metadata arguments: neither qo_indptr nor block_tables is given");
   Table t;
   if (csr) t = csr_table(a, p.page_size, dense || !a.metadata.is_none());
   if (dense) {
