@@ -23,6 +23,33 @@ def get_shuffle_matrix_a_row_indices(input_tensor, epilogue_tile_m):
     return torch.arange(rows).view(-1, 8, block // 8).transpose(1, 2).reshape(-1)
 
 
+def interleave_moe_scales_for_sm90_mixed_gemm(scales, group_size=32):
+    """Scales [experts, n, k / group_size] of 4-bit weights in the order that FlashInfer's kernels for SM90 read, contiguous
+    [experts, n / 64, k / 128, 64 / q, q * c]: c = 128 / group_size scales of 128 columns, of q = 16 / (bytes of a scale) / c rows that are
+    64 / q apart. `cutlass_fused_moe` of this library takes the scales as they are given here. The order is that of FlashInfer's results.
+
+    Raises:
+        ValueError: not three dimensions, n is no multiple of 64, group_size does not divide 128, k is no multiple of 128, or 16 bytes hold
+            no whole number of rows
+    """
+    who = "interleave_moe_scales_for_sm90_mixed_gemm"
+    if scales.dim() != 3:
+        raise ValueError(f"{who}: scales must be 3D (experts, rows, K/group_size), but is {tuple(scales.shape)}")
+    experts, rows, columns = scales.shape
+    if group_size <= 0 or 128 % group_size:
+        raise ValueError(f"{who}: group_size={group_size} must be positive and divide 128")
+    if rows % 64:
+        raise ValueError(f"{who}: scale rows={rows} must be divisible by 64")
+    each, size = 128 // group_size, scales.element_size()
+    if columns % each:
+        raise ValueError(f"{who}: K/group_size={columns} must be divisible by {each}, the scales of 128 columns")
+    if size * each > 16:
+        raise ValueError(f"{who}: scales.dtype is {scales.dtype}, of which 16 bytes hold fewer than the {each} scales of 128 columns (group_size={group_size})")
+    apart = 64 * size * each // 16
+    parts = scales.reshape(experts, rows // 64, 64 // apart, apart, columns // each, each)
+    return parts.permute(0, 1, 4, 3, 2, 5).reshape(experts, rows // 64, columns // each, apart, 16 // size)
+
+
 def get_shuffle_matrix_sf_a_row_indices(input_tensor, epilogue_tile_m, num_elts_per_sf=16):
     """The same for uint8 [M, K / num_elts_per_sf] scales, which have the order of the weight's rows.
 

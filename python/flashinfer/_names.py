@@ -16,7 +16,7 @@ HOMES = {
     "tllm_enums": "ActivationType DtypeTrtllmGen GatedActType RoutingInputMode RoutingMethodType deduce_trtllm_gen_tensor_dtype "
                   "is_gated_activation normalize_activation_type trtllm_gen_dtype_has_scale",
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
-                "get_w2_permute_indices_with_cache",
+                "get_w2_permute_indices_with_cache interleave_moe_scales_for_sm90_mixed_gemm",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
     "_four_over_six": "NVFP4_QUANT_ENV_VARS NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
@@ -137,7 +137,8 @@ REASONS = (
      "generation; flashinfer.gemm has the op"),
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
-    ("*Runner prepare_* interleave_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
+    ("interleave_moe_weights_*", "the order of these bytes is that of one GPU's kernel, and not documented; cutlass_fused_moe takes MXFP4 and 4-bit integers in plain order"),
+    ("*Runner prepare_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
 MODULES = {

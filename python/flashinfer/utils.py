@@ -193,6 +193,68 @@ def _get_range_buf(seq_len, device):
     return torch.arange(seq_len, dtype=torch.int32, device=device)
 
 
+_cache_buf = {}
+
+
+def _get_cache_buf(name, num_bytes, device, zero_init=False):
+    """The uint8 buffer of that name on that device, kept in `_cache_buf`: at least `num_bytes` long, made anew when it is too short."""
+    import torch
+
+    key = name, device
+    if key not in _cache_buf or _cache_buf[key].numel() < num_bytes:
+        _cache_buf[key] = (torch.zeros if zero_init else torch.empty)(num_bytes, dtype=torch.uint8, device=device)
+    return _cache_buf[key]
+
+
+def _check_kv_layout(kv_layout):
+    """KeyError unless it is the name of a TensorLayout."""
+    if not hasattr(TensorLayout, kv_layout):
+        raise KeyError(f"Invalid kv_layout {kv_layout}")
+
+
+def _check_pos_encoding_mode(pos_encoding_mode):
+    """KeyError unless it is the name of a PosEncodingMode."""
+    if not hasattr(PosEncodingMode, pos_encoding_mode):
+        raise KeyError(f"Invalid pos_encoding_mode {pos_encoding_mode}")
+
+
+def _with_head(x, kv_layout, rank):
+    """A view of `rank` dimensions: where it has one less, it gets one of extent 1, third from last for NHD, second from last for HND."""
+    if x.dim() not in (rank - 1, rank):
+        raise ValueError(f"x must be {rank - 1}D or {rank}D")
+    if x.dim() == rank:
+        return x
+    _check_kv_layout(kv_layout)
+    return x.unsqueeze(-3 if kv_layout == "NHD" else -2)
+
+
+def _expand_4d(x, kv_layout):
+    """Keys or values of three or four dimensions as of four."""
+    return _with_head(x, kv_layout, 4)
+
+
+def _expand_5d(x, kv_layout):
+    """A cache [pages, 2, ...] of four or five dimensions as of five."""
+    return _with_head(x, kv_layout, 5)
+
+
+def _unpack_paged_kv_cache(paged_kv_cache, kv_layout):
+    """(keys, values), views of four dimensions, of a cache [pages, 2, ...] or of a tuple of both.
+
+    Raises:
+        KeyError: neither a tensor nor a tuple; no known layout where one is needed
+        ValueError: another rank, or a tuple of another length
+    """
+    import torch
+
+    if isinstance(paged_kv_cache, tuple):
+        keys, values = paged_kv_cache
+        return _expand_4d(keys, kv_layout), _expand_4d(values, kv_layout)
+    if not isinstance(paged_kv_cache, torch.Tensor):
+        raise KeyError(f"Unrecognized paged_kv_cache type {type(paged_kv_cache)}, expect a single tensor or a tuple of tensor.")
+    return _expand_5d(paged_kv_cache, kv_layout).unbind(1)
+
+
 def prepare_jit_additional_args(jit_additional_tensor_names, known_bufs, user_args):
     """The further arguments of a custom attention variant in its order: tensors that the wrapper has under a name, then those of the
     caller, None where there are too few; what is left of the caller's are scalars, which follow."""

@@ -146,3 +146,17 @@ def test_row_indices_are_those_of_the_ops():
     assert torch.equal(w[utils.get_shuffle_matrix_a_row_indices(w, 128)], flashinfer.shuffle_matrix_a(w, 128))
     assert torch.equal(w[flashinfer.fused_moe.core.get_reorder_rows_for_gated_act_gemm_row_indices(w)],
                        flashinfer.reorder_rows_for_gated_act_gemm(w))
+
+
+def test_interleaved_scales_are_refused_by_the_op_that_takes_them_in_order():
+    e, n, k = 2, 128, 128
+    codes = [torch.full((e, rows, columns // 2), 0x21, dtype=torch.uint8) for rows, columns in ((2 * n, k), (k, n))]
+    scales = [torch.full((e, rows, columns // 32), 120, dtype=torch.uint8) for rows, columns in ((2 * n, k), (k, n))]
+
+    def run(scales):
+        return flashinfer.fused_moe.cutlass_fused_moe(torch.ones(3, k).bfloat16(), torch.tensor([[0], [1], [0]]).int(), torch.ones(3, 1), *codes, torch.bfloat16,
+                                                      quant_scales=[s.view(torch.int32) for s in scales], use_w4_group_scaling=True)
+
+    run(scales)
+    with pytest.raises(NotImplementedError, match="as interleave_moe_scales_for_sm90_mixed_gemm returns"):
+        run([flashinfer.fused_moe.interleave_moe_scales_for_sm90_mixed_gemm(s) for s in scales])

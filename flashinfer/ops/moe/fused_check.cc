@@ -87,6 +87,9 @@ void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool pane
     gemm::check_packed_sf(str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
     return;
   }
+  FI_CHECK(t.rank() != 5 || weight_sf_layout(mode) != SfLayout::kLinear, NotImplementedError, "quant_scales, ", what,
+           ", is ", to_string(t),
+           ", as interleave_moe_scales_for_sm90_mixed_gemm returns, but only rows of scales in order are implemented");
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
   FI_CHECK_LAYOUT(t.nbytes() == bytes, t.is_contiguous(), "quant_scales, ", what, ", is ", to_string(t),
                   ", but must be ", bytes, " bytes, contiguous (",

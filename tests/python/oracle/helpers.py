@@ -180,5 +180,36 @@ def sizes():
         call(f"pages {n}", lambda: flashinfer.min_block_table_width(n, 64))
 
 
-for part in (number_helpers, decorators, layouts, enumerations, fp8, moe_weights, four_over_six, checks, sizes):
+def caches():
+    """Helpers of utils that programs import in spite of their names."""
+    cpu, z = torch.device("cpu"), torch.zeros
+    first = utils._get_cache_buf("a", 100, cpu)
+    print("buffers", first.shape, first.dtype, utils._get_cache_buf("a", 50, cpu) is first, utils._get_cache_buf("a", 200, "cpu").shape,
+          utils._get_cache_buf("b", 8, cpu, zero_init=True).tolist(), ("b", cpu) in utils._cache_buf)
+    x = torch.arange(640.0)
+    for layout in ("NHD", "HND", "X"):
+        call(f"layout {layout}", utils._check_kv_layout, layout)
+        for cache in (x.view(5, 2, 4, 2, 8), x.view(10, 2, 4, 8), (x.view(10, 4, 2, 8), x.view(10, 4, 2, 8)), (x.view(20, 4, 8), x.view(20, 4, 8)), x, None, (z(1),), 3):
+            call(f"unpacked {layout} {type(cache)}", utils._unpack_paged_kv_cache, cache, layout)
+        for cache in (x.view(20, 4, 8), x.view(10, 4, 2, 8), x.view(5, 2, 4, 2, 8), x):
+            call(f"4d {layout} {cache.dim()}", utils._expand_4d, cache, layout)
+            call(f"5d {layout} {cache.dim()}", utils._expand_5d, cache, layout)
+    for mode in ("NONE", "ROPE_LLAMA", "ALIBI", "X"):
+        call(f"positions {mode}", utils._check_pos_encoding_mode, mode)
+
+
+def interleaved_scales():
+    from flashinfer.fused_moe import interleave_moe_scales_for_sm90_mixed_gemm as interleave
+
+    for dtype in (U8, FP8, torch.bfloat16, torch.float32, torch.int64):
+        for group in (16, 32, 64, 128, 256, 33, 0):
+            for shape in ((2, 128, 8), (1, 64, 16), (0, 64, 8), (1, 64, 0), (64, 8), (1, 65, 8), (1, 64, 7)):
+                try:
+                    scales = torch.arange(torch.Size(shape).numel()).remainder(97).to(dtype).view(shape)
+                    print(dtype, group, shape, show(interleave(scales, group)))
+                except ValueError:
+                    print(dtype, group, shape, "ValueError")
+
+
+for part in (number_helpers, decorators, layouts, enumerations, fp8, moe_weights, four_over_six, checks, sizes, caches, interleaved_scales):
     part()
