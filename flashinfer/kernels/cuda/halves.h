@@ -32,27 +32,51 @@ FI_GLOBAL_FN uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which) {
   return y;
 #endif
 }
-/// Products of two pairs of f16, rounded.
-FI_GLOBAL_FN uint32_t multiply_halves(uint32_t a, uint32_t b) {
-#if defined(__CUDACC__)
+
+/// Both halves of a pair as f32.
+template <class T>
+FI_GLOBAL_FN void halves_to_f32(uint32_t pair, float& low, float& high) {
+  T x, y;
+  x.bits = static_cast<uint16_t>(pair), y.bits = static_cast<uint16_t>(pair >> 16);
+  low = to_f32(x), high = to_f32(y);
+}
+
+/// a * b + c of both halves; bf16 needs sm_80.
+template <class T>
+FI_GLOBAL_FN uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
+#if defined(__CUDA_ARCH__)
   uint32_t y;
-  asm("mul.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  if constexpr (kSame<T, f16_t>)
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
+  else
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
   return y;
 #else
-  const auto f32 = [](uint32_t bits) {
-    f16_t x;
-    x.bits = static_cast<uint16_t>(bits);
-    return to_f32(x);
-  };
-  return pair_of<f16_t>(f32(a) * f32(b), f32(a >> 16) * f32(b >> 16));
+  float x[2], by[2], more[2];
+  halves_to_f32<T>(a, x[0], x[1]), halves_to_f32<T>(b, by[0], by[1]), halves_to_f32<T>(c, more[0], more[1]);
+  for (int i = 0; i < 2; ++i) x[i] = x[i] * by[i] + more[i];
+  return pair_of<T>(x[0], x[1]);
 #endif
 }
+/// a * b of both halves. bf16 has no such instruction before sm_90: minus zero is added, which changes nothing.
+template <class T>
+FI_GLOBAL_FN uint32_t mul_pairs(uint32_t a, uint32_t b) {
+  uint32_t y;
+#if defined(__CUDA_ARCH__)
+  if constexpr (kSame<T, f16_t>)
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+  else
+#endif
+    y = fma_pairs<T>(a, b, 0x80008000u);
+  return y;
+}
+
 /// e4m3 in the upper bytes of both halves, the lower ones 0, as f16: exponent and mantissa are those of an f16 that is
 /// 2^8 smaller; the product is exact, subnormals too. NaN stays one.
 FI_GLOBAL_FN uint32_t upper_e4m3_halves(uint32_t codes) {
   const uint32_t small = (codes >> 1 & 0x3f803f80u) | (codes & 0x80008000u),
                  nan = ((codes & 0x7f007f00u) + 0x01000100u) & 0x80008000u;
-  return multiply_halves(small, 0x5c005c00u) | (nan - (nan >> 6));
+  return mul_pairs<f16_t>(small, 0x5c005c00u) | (nan - (nan >> 6));
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define FI_CVT_E4M3_HALVES 1
@@ -89,37 +113,6 @@ FI_GLOBAL_FN TwoPairs four_halves(uint32_t codes) {
     return {{upper_e4m3_halves(x), upper_e4m3_halves(y)}};
   else
     return {{x, y}};
-}
-
-/// Both halves of a pair as f32.
-template <class T>
-FI_GLOBAL_FN void halves_to_f32(uint32_t pair, float& low, float& high) {
-  T x, y;
-  x.bits = static_cast<uint16_t>(pair), y.bits = static_cast<uint16_t>(pair >> 16);
-  low = to_f32(x), high = to_f32(y);
-}
-
-/// a * b + c of both halves; bf16 needs sm_80.
-template <class T>
-FI_GLOBAL_FN uint32_t fma_pairs(uint32_t a, uint32_t b, uint32_t c) {
-#if defined(__CUDA_ARCH__)
-  uint32_t y;
-  if constexpr (kSame<T, f16_t>)
-    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
-  else
-    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
-  return y;
-#else
-  float x[2], by[2], more[2];
-  halves_to_f32<T>(a, x[0], x[1]), halves_to_f32<T>(b, by[0], by[1]), halves_to_f32<T>(c, more[0], more[1]);
-  for (int i = 0; i < 2; ++i) x[i] = x[i] * by[i] + more[i];
-  return pair_of<T>(x[0], x[1]);
-#endif
-}
-/// a * b of both halves: minus zero is added, which changes nothing.
-template <class T>
-FI_GLOBAL_FN uint32_t mul_pairs(uint32_t a, uint32_t b) {
-  return fma_pairs<T>(a, b, 0x80008000u);
 }
 
 }  // namespace flashinfer::cu

@@ -66,8 +66,8 @@ FI_GLOBAL_FN void nvfp4_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k, 
         const auto* at = reinterpret_cast<const uint16_t*>(scales + ((n + e) * 8 + lane() / 4) * kPitch + piece * 2);
         const uint32_t two = load_shared<1>(at)[0], scale = e4m3_halves(pick_bytes(two, 0, mine));
         const FourPairs x = small_e2m1_halves(keys.r[e]);
-        s[n + e] = mma<f16_t>(a, {{multiply_halves(x.r[0], scale), multiply_halves(x.r[1], scale)}}, s[n + e]);
-        s[n + e] = mma<f16_t>(b, {{multiply_halves(x.r[2], scale), multiply_halves(x.r[3], scale)}}, s[n + e]);
+        s[n + e] = mma<f16_t>(a, {{mul_pairs<f16_t>(x.r[0], scale), mul_pairs<f16_t>(x.r[1], scale)}}, s[n + e]);
+        s[n + e] = mma<f16_t>(b, {{mul_pairs<f16_t>(x.r[2], scale), mul_pairs<f16_t>(x.r[3], scale)}}, s[n + e]);
       }
     }
   }
@@ -97,8 +97,8 @@ FI_GLOBAL_FN void add_nvfp4_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], cons
         const FourPairs x = small_e2m1_halves(values.r[2 * i]), y = small_e2m1_halves(values.r[2 * i + 1]);
 #pragma unroll
         for (uint32_t c = 0; c < 4; ++c)
-          o[4 * piece + c] = mma<f16_t>(a[i], {{multiply_halves(x.r[c], scale[0]), multiply_halves(y.r[c], scale[1])}},
-                                        o[4 * piece + c]);
+          o[4 * piece + c] = mma<f16_t>(
+              a[i], {{mul_pairs<f16_t>(x.r[c], scale[0]), mul_pairs<f16_t>(y.r[c], scale[1])}}, o[4 * piece + c]);
       }
       sync_warp();  // what ptxas would convert ahead spills
     }
