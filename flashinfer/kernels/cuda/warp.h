@@ -68,6 +68,14 @@ FI_CU uint32_t ballot(bool predicate, uint32_t mask = kFullMask) {
 #endif
 }
 
+FI_GLOBAL_FN int32_t count_bits(uint32_t x) {
+#if defined(__CUDACC__)
+  return __popc(x);
+#else
+  return __builtin_popcount(x);
+#endif
+}
+
 FI_GLOBAL_FN float shuffle(float x, uint32_t source) {
   return __builtin_bit_cast(float, shuffle_bits(__builtin_bit_cast(uint32_t, x), source));
 }

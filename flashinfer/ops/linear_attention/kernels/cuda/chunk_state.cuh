@@ -87,7 +87,8 @@ struct ChunkDecays {
     const double x = sum_below(static_cast<double>(first)), y = sum_below(static_cast<double>(second));
     put(lane(), x), put(lane() + 32, from_lane(x, 31) + y);
     const uint32_t firsts = ballot(first_zero), seconds = ballot(second_zero), to_here = kFullMask >> (31 - lane());
-    zeros[lane()] = bits(firsts & to_here), zeros[lane() + 32] = bits(firsts) + bits(seconds & to_here);
+    zeros[lane()] = count_bits(firsts & to_here),
+    zeros[lane() + 32] = count_bits(firsts) + count_bits(seconds & to_here);
   }
   /// e^(L_i - L_j), 0 with a factor of 0 between them.
   FI_GLOBAL_FN float between(uint32_t i, uint32_t j) const {
@@ -110,13 +111,6 @@ struct ChunkDecays {
       if (lane() >= d) x += before;
     }
     return x;
-  }
-  FI_GLOBAL_FN static int bits(uint32_t x) {
-#if defined(__CUDACC__)
-    return __popc(x);
-#else
-    return __builtin_popcount(x);
-#endif
   }
   FI_GLOBAL_FN static double from_lane(double x, uint32_t source) {
     const uint64_t u = __builtin_bit_cast(uint64_t, x);

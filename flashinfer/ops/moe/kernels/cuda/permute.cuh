@@ -8,6 +8,29 @@
 
 namespace flashinfer::cu {
 
+/// put(i, k) for the k-th of the `count` entries i in [0, n) that mine(i) names, in their order. All threads of the
+/// block take part; `words`: C.threads / 32 of shared memory, free again afterwards.
+template <int kThreads, class Mine, class Put>
+FI_GLOBAL_FN void place_in_order(int32_t n, int32_t count, int32_t* words, Mine mine, Put put) {
+  constexpr uint32_t kWarps = kThreads / 32;
+  int32_t next = 0;
+  for (int32_t start = 0; start < n && next < count; start += kThreads) {
+    const int32_t i = start + static_cast<int32_t>(thread_x());
+    const bool named = i < n && mine(i);
+    const uint32_t all = ballot(named);
+    int32_t place = next + count_bits(all & ((1u << lane()) - 1));
+    if (lane() == 0) words[warp()] = count_bits(all);
+    sync_threads();
+#pragma unroll
+    for (uint32_t w = 0; w < kWarps; ++w) {
+      place += w < warp() ? words[w] : 0;
+      next += words[w];
+    }
+    sync_threads();
+    if (named) put(i, place);
+  }
+}
+
 template <MoeCudaConfig C>
 FI_GLOBAL_FN void moe_choices(const MoeChoicesParams& p) {
   depend_wait();
@@ -38,7 +61,6 @@ FI_GLOBAL_FN void moe_choices(const MoeChoicesParams& p) {
 /// Block e: expert e; the last block the entries of none.
 template <MoeCudaConfig C>
 FI_GLOBAL_FN void moe_permute(const MoePermuteParams& p) {
-  constexpr uint32_t kWarps = C.threads / 32;
   auto* const words = reinterpret_cast<int32_t*>(shared());
   depend_wait();
   const auto e = static_cast<int32_t>(block_x());
@@ -58,33 +80,13 @@ FI_GLOBAL_FN void moe_permute(const MoePermuteParams& p) {
       p.offsets[e] = first;
       if (e + 1 == p.experts) p.offsets[p.experts] = first + count;
     }
-    int32_t next = first;
-    for (int32_t start = 0; start < p.entries && next < first + count; start += C.threads) {
-      const int32_t i = start + thread;
-      const bool mine = i < p.entries && p.ids[i] == e;
-      const uint32_t all = ballot(mine);
-      int32_t place = 0, of_warp = 0;
-#pragma unroll
-      for (uint32_t b = 0; b < 32; ++b) {
-        const int32_t one = static_cast<int32_t>(all >> b & 1u);
-        of_warp += one, place += b < lane() ? one : 0;
-      }
-      if (lane() == 0) words[warp()] = of_warp;
-      sync_threads();
-      int32_t of_block = 0;
-#pragma unroll
-      for (uint32_t w = 0; w < kWarps; ++w) {
-        place += w < warp() ? words[w] : 0;
-        of_block += words[w];
-      }
-      sync_threads();
-      if (mine) {
-        const int32_t row = next + place;
-        p.row_of[i] = row, p.entry_of[row] = i, p.expert_of[row] = e, p.token_of[row] = i / p.choices;
-        moe_put_id(p.row_out, i, 0, row);
-      }
-      next += of_block;
-    }
+    place_in_order<C.threads>(
+        p.entries, count, words, [&](int32_t i) { return p.ids[i] == e; },
+        [&](int32_t i, int32_t k) {
+          const int32_t row = first + k;
+          p.row_of[i] = row, p.entry_of[row] = i, p.expert_of[row] = e, p.token_of[row] = i / p.choices;
+          moe_put_id(p.row_out, i, 0, row);
+        });
   }
   depend_launch();
 }

@@ -222,21 +222,14 @@ struct RowPasses {
         const uint32_t keep = ballot(i < len && v >= bound);
         const uint32_t below = keep & ((1u << lane()) - 1u);
         if (keep >> lane() & 1u) {
-          values[at + ones(below)] = v;
-          positions[at + ones(below)] = static_cast<uint32_t>(begin + i);
+          values[at + count_bits(below)] = v;
+          positions[at + count_bits(below)] = static_cast<uint32_t>(begin + i);
         }
-        at += ones(keep);
+        at += count_bits(keep);
       }
     }
     sync_threads();
     return all;
-  }
-  FI_GLOBAL_FN static int ones(uint32_t bits) {
-#if defined(__CUDACC__)
-    return __popc(bits);
-#else
-    return __builtin_popcount(bits);
-#endif
   }
 
   template <class T>
