@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call returned, as the Python function returns it.
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
 
 namespace flashinfer::op {
@@ -25,7 +26,8 @@ Value Results::value(const std::function<Value(int)>& tensor) const {
     const Tensor& t = (*this)[i];
     const Field* f = field(i);
     if (f && f->as_numbers) {
-      for (int64_t k = 0; k < t.size(0); ++k) items.push_back(number_at(t.view(), k));
+      const Tensor host = host_readable(t.view());
+      for (int64_t k = 0; k < t.size(0); ++k) items.push_back(number_at(host.view(), k));
       continue;
     }
     Value v = f && f->unstacked ? Value(slices(t)) : tensor(i);

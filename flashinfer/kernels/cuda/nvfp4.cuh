@@ -12,6 +12,7 @@
 namespace flashinfer::cu {
 
 FI_GLOBAL_FN PageEntry entry_of_slot(int64_t slot, int64_t page_size) {
+  if (page_size == TokenRows::kOnePage) return {0, slot};
   if (slot >> 31 == 0 && page_size >> 31 == 0) {  // a 64-bit division is a call of some hundred instructions
     const uint32_t s = static_cast<uint32_t>(slot), n = static_cast<uint32_t>(page_size);
     return {s / n, s % n};
@@ -77,22 +78,26 @@ FI_GLOBAL_FN void nvfp4_cast(const Nvfp4CudaParams& p, const Nvfp4CudaTensor& x)
     if (at + k < x.dim) to[k] = static_cast<uint8_t>(words[k / 4] >> (8 * (k % 4)));
 }
 
-template <Nvfp4CudaConfig C>
-FI_GLOBAL_FN void nvfp4_quantize_rows(const Nvfp4CudaParams& p, const Nvfp4CudaTensor& x) {
-  using T = scalar_of_t<C.dtype>;
+/// A block of 16: its elements, codes and scale. x null: none.
+template <class T>
+struct Nvfp4Block {
+  const T* x;
+  uint8_t *codes, *scale;
+};
+/// The 32 blocks of a warp; place(i): block i.
+template <class T, bool kAligned, class Place>
+FI_GLOBAL_FN void nvfp4_quantize_blocks(float global, Place place) {
   using Steps = BlockSteps<16, sizeof(T)>;
   constexpr int N = Steps::kElements;
-  const uint32_t columns = x.dim / 16, first = (block_x() * (C.threads / 32) + warp()) * 32;
-  if (first >= p.tokens * x.heads * columns) return;  // whole warps
-  Nvfp4Cell cell[Steps::kSteps];
+  uint8_t* codes[Steps::kSteps];
   Pack<T, N> piece[Steps::kSteps];
 #pragma unroll
   for (int s = 0; s < Steps::kSteps; ++s) {
-    const Nvfp4Cell c = cell[s] = nvfp4_cell(p, x, columns, first + Steps::block(s));
-    const T* const row = static_cast<const T*>(x.plain.data) + c.token * x.plain.stride_n + c.head * x.plain.stride_h;
-    piece[s] = load_block_piece<C.aligned, N>(c.in_range, row + c.column * 16 + Steps::element());
+    const Nvfp4Block<T> b = place(Steps::block(s));
+    codes[s] = b.x ? b.codes + Steps::element() / 2 : nullptr;
+    piece[s] = load_block_piece<kAligned, N>(b.x != nullptr, b.x + Steps::element());
   }
-  const float global = factor_at(x.global, 0, 0), reciprocal = 1.0f / mul_rn(6.0f, global);
+  const float reciprocal = 1.0f / mul_rn(6.0f, global);
   const float to_scale = reciprocal < kFltMax ? reciprocal : kFltMax;
   LaneScales<Steps> bytes;
 #pragma unroll
@@ -103,15 +108,26 @@ FI_GLOBAL_FN void nvfp4_quantize_rows(const Nvfp4CudaParams& p, const Nvfp4CudaT
     const BlockScale scale = block_scale<false, false>(block_magnitude<Steps::kSteps>(v), to_scale, global);
     uint32_t words[1];
     block_codes<false>(v, scale, words);
-    if (cell[s].in_range)
-      store_codes<C.aligned, N / 2>(
-          entry_row<uint8_t>(x.data, cell[s].entry, cell[s].head) + (cell[s].column * 16 + Steps::element()) / 2,
-          words);
+    if (codes[s]) store_codes<kAligned, N / 2>(codes[s], words);
     bytes.set(s, scale.byte);
   }
   const uint32_t byte = bytes.of_lane();
-  const Nvfp4Cell own = nvfp4_cell(p, x, columns, first + lane());
-  if (own.in_range) entry_row<uint8_t>(x.scale, own.entry, own.head)[own.column] = static_cast<uint8_t>(byte);
+  const Nvfp4Block<T> own = place(lane());
+  if (own.x) *own.scale = static_cast<uint8_t>(byte);
+}
+template <Nvfp4CudaConfig C>
+FI_GLOBAL_FN void nvfp4_quantize_rows(const Nvfp4CudaParams& p, const Nvfp4CudaTensor& x) {
+  using T = scalar_of_t<C.dtype>;
+  const uint32_t columns = x.dim / 16, first = (block_x() * (C.threads / 32) + warp()) * 32;
+  if (first >= p.tokens * x.heads * columns) return;  // whole warps
+  nvfp4_quantize_blocks<T, C.aligned>(factor_at(x.global, 0, 0), [&](uint32_t i) {
+    const Nvfp4Cell c = nvfp4_cell(p, x, columns, first + i);
+    if (!c.in_range) return Nvfp4Block<T>{};
+    return Nvfp4Block<T>{
+        static_cast<const T*>(x.plain.data) + c.token * x.plain.stride_n + c.head * x.plain.stride_h + c.column * 16,
+        entry_row<uint8_t>(x.data, c.entry, c.head) + c.column * 8,
+        entry_row<uint8_t>(x.scale, c.entry, c.head) + c.column};
+  });
 }
 template <Nvfp4CudaConfig C>
 FI_GLOBAL_FN void nvfp4_quantize(const Nvfp4CudaParams& p) {

@@ -30,17 +30,21 @@ inline uint64_t row_bits(const TokenRows& r, int64_t item) {
          static_cast<uint64_t>((r.stride_n | r.stride_h | (paged ? r.stride_page : 0)) * item);
 }
 }  // namespace detail
+/// Whether pieces of 16 bytes of the unquantised side, elements of `item` bytes, and their codes are aligned in every
+/// row.
+inline bool nvfp4_aligned(const Nvfp4CudaTensor& t, int64_t item) {
+  return detail::row_bits(t.plain, item) % 16 == 0 &&
+         detail::row_bits(t.data, 1) % static_cast<uint64_t>(16 / item / 2) == 0;
+}
 
 template <const jit::Kernel& K>
 op::Prepared prepare_nvfp4_cuda(DType plain, const Nvfp4CudaParams& p, Device device) {
-  const int64_t item = plain == DType::kF32 ? 4 : 2, codes = 16 / item / 2;
+  const int64_t item = plain == DType::kF32 ? 4 : 2;
   Nvfp4CudaConfig c{plain, true, 256};
   int64_t most = 0;  // threads
   for (const Nvfp4CudaTensor& t : p.tensor) {
     if (!t.dim) continue;
-    if (!t.fp8)
-      c.aligned = c.aligned && detail::row_bits(t.plain, item) % 16 == 0 &&
-                  detail::row_bits(t.data, 1) % static_cast<uint64_t>(codes) == 0;
+    if (!t.fp8) c.aligned = c.aligned && nvfp4_aligned(t, item);
     most = std::max(most, p.tokens * (t.fp8 ? ceil_div(int64_t{t.dim}, 8) : int64_t{t.heads} * (t.dim / 16)));
   }
   if (most >= int64_t{1} << 31) return op::Unsupported{"the rows have 2^31 or more blocks of 16"};

@@ -71,6 +71,15 @@ struct Tensor8 {
   float numerator = 0, fixed = 0;
 };
 op::Prepared prepare_tensor8_cuda(const Tensor8& t, Device device);
+/// The launch that finds the largest magnitudes of x in parts, one a block: `params.parts` is memory for
+/// `params.part_count` of them. `why_not`: empty, or why there is none.
+struct TensorMost {
+  Tensor8CudaParams params{};
+  cuda::Launch launch;
+  const jit::CudaLoaded* kernel = nullptr;
+  std::string why_not;
+};
+TensorMost tensor_most(const TensorView& x, Device device);
 /// q [rows, k] e4m3 of x, scales f32 [rows, k / group] = max(amax, eps) / 448 (fp8/group8.cc).
 op::Prepared prepare_group8_cuda(const TensorView& x, const TensorView& q, const TensorView& scales, int64_t group,
                                  double eps, Device device);

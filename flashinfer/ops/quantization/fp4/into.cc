@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -61,6 +62,48 @@ op::Prepared prepare(const Into& a) {
   });
 }
 
+/// A row of [m, ..., k] as runs of neighbouring elements. Nothing: they are not the same distance apart.
+struct Runs {
+  int64_t length, count = 1, stride = 0;
+};
+std::optional<Runs> runs_of(const TensorView& x) {
+  Runs r{x.size(-1)};
+  for (int i = x.rank() - 2; i >= 1; --i) {
+    if (x.size(i) == 1) continue;
+    if (r.count == 1 && x.stride(i) == r.length)
+      r.length *= x.size(i);
+    else if (r.count == 1)
+      r.count = x.size(i), r.stride = x.stride(i);
+    else if (x.stride(i) == r.count * r.stride)
+      r.count *= x.size(i);
+    else
+      return std::nullopt;
+  }
+  return r;
+}
+op::Prepared prepare_cuda(const Into& a, const op::Call& call) {
+  if (a.input.numel() == 0) return [] {};
+  std::optional<Runs> x = runs_of(a.input), codes = runs_of(a.data);
+  if (!x) return ops::too_many_strides("input", a.input);
+  if (!codes) return ops::too_many_strides("data", a.data);
+  const int64_t run = std::min(x->length, 2 * codes->length);  // each length is a product of trailing extents
+  if (x->count > 1 && x->length > run) return ops::too_many_strides("input", a.input);
+  if (codes->count > 1 && 2 * codes->length > run) return ops::too_many_strides("data", a.data);
+  if (x->length > run) x->stride = run;
+  if (2 * codes->length > run) codes->stride = run / 2;
+  const int64_t tile = a.scale_start_index / 128, first = a.scale_start_index % 128, columns = scales_of_row(a);
+  BlockQuantCudaParams p{};
+  p.x = a.input.data(), p.codes = a.data.data_as<uint8_t>();
+  p.scales = static_cast<uint8_t*>(a.scale.data()) + tile * 128 * a.scale.size(1);
+  p.batches = 1, p.rows = static_cast<uint32_t>(a.input.size(0)), p.inner = static_cast<uint32_t>(run / 16);
+  p.blocks = static_cast<uint32_t>(columns), p.first_row = static_cast<uint32_t>(first);
+  p.units = scale_units(SfLayout::k128x4, first + a.input.size(0), columns);
+  p.row_stride[0] = a.input.stride(0), p.row_stride[1] = x->stride;
+  p.code_row_stride = a.data.stride(0), p.code_batch_stride = codes->stride;
+  p.encode.value = static_cast<float>(a.global_scale);
+  return ops::prepare_block_quantize_cuda({a.input.dtype(), 16, 0, 0, 0}, BlockInput::kInto, p, call.device, true);
+}
+
 void reference(const Into& a) {
   const int64_t rows = a.input.size(0), n = rows ? a.input.numel() / rows : 0;
   const Tensor compact = Tensor::clone(a.input);
@@ -86,7 +129,7 @@ constexpr op::Field fields[] = {
                             op::doc("scale factors in tiles of 128x4")),
     op::attr<&Into::scale_start_index>("scale_start_index", op::doc("row of `scale` for the first row of `input`")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 
 }  // namespace
 

@@ -7,7 +7,9 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/nvfp4.h"
 #include "flashinfer/ops/common/nvfp4_cuda.h"
+#include "flashinfer/ops/quantization/block/cuda.h"
 #include "flashinfer/ops/quantization/cases.h"
+#include "flashinfer/ops/quantization/kernels/nvfp4_cache_params.h"
 #include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/ref.h"
 
@@ -18,6 +20,10 @@ constexpr const char* kQuantize = "nvfp4_kv_quantize";
 constexpr const char* kDequantize = "nvfp4_kv_dequantize";
 constexpr const char* kPaged = "nvfp4_kv_dequantize_paged";
 constexpr const char* kWhole = "nvfp4_quantize_paged_kv_cache";
+inline constexpr jit::Kernel kCacheScales{"flashinfer/ops/quantization/kernels/cuda/nvfp4_cache.cuh",
+                                          "flashinfer::cu::nvfp4_cache_scales", "flashinfer::Nvfp4CacheScaleParams"};
+inline constexpr jit::Kernel kQuantizeCache{"flashinfer/ops/quantization/kernels/cuda/nvfp4_cache.cuh",
+                                            "flashinfer::cu::nvfp4_quantize_cache", "flashinfer::Nvfp4CacheParams"};
 inline constexpr jit::Kernel kAmax{"flashinfer/kernels/cpu/nvfp4.h", "flashinfer::cpu::nvfp4_amax",
                                    "flashinfer::Nvfp4AmaxParams"};
 
@@ -184,8 +190,8 @@ void validate_whole(const Nvfp4QuantizePagedKvCache& a) {
            ", but must be a multiple of 4 (V's scales are interleaved by four tokens)");
   FI_CHECK(k.dim % 64 == 0 && k.dim > 0 && k.dim <= 4096, ValueError, "the head dim is ", k.dim,
            ", but must be a multiple of 64 and at most 4096");
-  if (a.k_global_sf) one_scale("k_global_sf", *a.k_global_sf);
-  if (a.v_global_sf) one_scale("v_global_sf", *a.v_global_sf);
+  for (const auto& [given, who] : {std::pair(&a.k_global_sf, "k_global_sf"), std::pair(&a.v_global_sf, "v_global_sf")})
+    if (*given && (*given)->device() == kCpu) one_scale(who, **given);
 }
 /// 448 / the largest magnitude; its reciprocal is the scale to decode with.
 float encode_scale(const char* who, const ops::KvPlane& plane, jit::CpuFn amax_of_rows) {
@@ -229,6 +235,58 @@ op::Prepared prepare_whole(const Nvfp4QuantizePagedKvCache& a) {
   for (const jit::Loaded* kernel : {&amax, &quantize})
     if (!kernel->fn) return op::Unsupported{kernel->why_not};
   return [&a, amax = amax.fn, quantize = quantize.fn] { launch_whole(a, amax, quantize); };
+}
+
+/// Largest magnitudes, scales, then codes: nothing waits for the host.
+op::Prepared prepare_whole_cuda(const Nvfp4QuantizePagedKvCache& a, const op::Call& call) {
+  const bool nhd = a.kv_layout == "NHD";
+  Nvfp4CacheParams p{};
+  Nvfp4CacheScaleParams scales{};
+  ops::TensorMost most[2];
+  Nvfp4CudaConfig c{a.k_cache.dtype(), true, 256};
+  for (int i = 0; i < 2; ++i) {
+    const TensorView& x = i ? a.v_cache : a.k_cache;
+    const auto& given = i ? a.v_global_sf : a.k_global_sf;
+    const ops::KvPlane plain = ops::kv_plane(x, nhd);
+    float* const global = a.global_scale->data_as<float>() + i * a.global_scale->stride(0);
+    p.tensor[i] = {ops::token_rows(plain),
+                   ops::token_rows(ops::kv_plane(a.kv_cache_fp4->select(0, i), nhd)),
+                   ops::token_rows(ops::kv_plane(a.kv_cache_sf->select(0, i), nhd)),
+                   static_cast<uint32_t>(plain.heads),
+                   static_cast<uint32_t>(plain.dim),
+                   {global, 0, 0, 1.0f, DType::kF32, 0},
+                   0};
+    p.together[i] = i ? 4 : 1;
+    p.pages = static_cast<uint32_t>(plain.pages), p.page_size = static_cast<uint32_t>(plain.page_size);
+    scales.tensor[i] = {nullptr, 0, given ? given->data_as<float>() : nullptr, global};
+    c.aligned = c.aligned && ops::nvfp4_aligned(p.tensor[i], 2);
+    if (!given) {
+      most[i] = ops::tensor_most(x, call.device);
+      if (!most[i].why_not.empty()) return op::Unsupported{most[i].why_not};
+    }
+  }
+  p.heads_inside = nhd;
+  const int64_t blocks = a.k_cache.numel() / 16;
+  if (blocks >= int64_t{1} << 31) return op::Unsupported{"the cache has 2^31 or more blocks of 16"};
+  const jit::CudaLoaded &quantize = jit::cuda_kernel<kQuantizeCache>(c, call.device),
+                        &scale = jit::cuda_kernel<kCacheScales>(Nvfp4CacheScaleConfig{256}, call.device);
+  for (const jit::CudaLoaded* k : {&quantize, &scale})
+    if (!k->why_not.empty()) return op::Unsupported{k->why_not};
+  return [p, scales, first = most[0], second = most[1], blocks, &quantize, &scale, device = call.device]() mutable {
+    Tensor parts[2];
+    for (int i = 0; i < 2; ++i) {
+      ops::TensorMost& m = i ? second : first;
+      if (!m.kernel) continue;
+      parts[i] = Tensor::empty({m.params.part_count}, DType::kF32, device);
+      scales.tensor[i].parts = m.params.parts = parts[i].data_as<float>();
+      scales.tensor[i].part_count = m.params.part_count;
+      jit::launch(*m.kernel, m.params, m.launch);
+    }
+    jit::launch(scale, scales, {.grid = {1, 2, 1}, .block = {256, 1, 1}, .shared_bytes = 32, .pdl = true});
+    const cuda::Launch l{
+        .grid = {static_cast<unsigned>(ceil_div(blocks, 256)), 2, 1}, .block = {256, 1, 1}, .pdl = true};
+    ops::launch_unless_empty(quantize, p, l);
+  };
 }
 
 // ---- tables ----
@@ -286,7 +344,7 @@ constexpr op::Candidate dequantize_candidates[] = {op::cuda<prepare_dequantize_c
                                                    op::reference<ref::nvfp4_kv_dequantize>()};
 constexpr op::Candidate paged_candidates[] = {op::cuda<prepare_paged_cuda>(), op::cpu<prepare_paged>(),
                                               op::reference<ref::nvfp4_kv_dequantize_paged>()};
-constexpr op::Candidate whole_candidates[] = {op::cpu<prepare_whole>(),
+constexpr op::Candidate whole_candidates[] = {op::cuda<prepare_whole_cuda>(), op::cpu<prepare_whole>(),
                                               op::reference<ref::nvfp4_quantize_paged_kv_cache>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace

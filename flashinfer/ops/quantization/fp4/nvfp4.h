@@ -55,7 +55,7 @@ void nvfp4_kv_dequantize_paged(const Nvfp4KvDequantizePaged& args);
 /// reciprocal. K's scales are linear. V's are interleaved by four tokens within a page and head: scale s of token t is
 /// at the position of element (t / 4) * 4 S + 4 s + t % 4 of a linear page of S = D/16 columns. ValueError: page_size
 /// not a multiple of 4, D not a multiple of 64 or above 4096, K and V of different shapes, infinities or NaN where the
-/// scale is computed.
+/// scale is computed (in memory of the host: a GPU returns NaN or an infinity as the scale).
 struct Nvfp4QuantizePagedKvCache {
   TensorView k_cache;  // [P, Hkv, ps, D] (HND) or [P, ps, Hkv, D] f16|bf16
   TensorView v_cache;

@@ -14,6 +14,7 @@ enum class BlockInput : unsigned char {
   kPlain,     // elements of x
   kGated,     // silu(first half of a row) * second half, rounded to x's type
   kSmoothed,  // times the scale of their column, rounded to x's type
+  kInto,      // elements of x, into rows of a larger tensor: other scales, and the padding, stay as they are
 };
 
 struct BlockQuantCudaConfig {
@@ -48,6 +49,8 @@ struct BlockQuantCudaParams {
   ScaleUnits units;                     // of a batch; its columns are those of the codes, padding included
   uint32_t batches, rows, inner;        // row r of x is (r / inner, r % inner); rows: with codes
   uint32_t blocks;                      // of a row that hold elements; the others' codes and scales are 0
+  uint32_t first_row;                   // kInto: row of the units that is row 0 of x, whose rows are runs of `inner`
+                                        // blocks, row_stride[1] apart (codes: code_batch_stride)
   int32_t shuffle;                      // as BlockQuantParams
   int64_t second;                       // kGated: elements from the first half to the second
   int64_t batch_stride, row_stride[2];  // of x, in elements

@@ -45,7 +45,8 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   using Steps = BlockSteps<C.block, sizeof(T)>;
   constexpr int N = Steps::kElements, kBytes = C.fp8 ? N : N / 2;
-  constexpr bool kTwo = C.input != BlockInput::kPlain;
+  constexpr bool kTwo = C.input == BlockInput::kGated || C.input == BlockInput::kSmoothed;
+  constexpr bool kInto = C.input == BlockInput::kInto;
   depend_wait();
   const uint32_t turn = block_x() * (C.threads / 32) + warp();
   if (turn < p.batches * p.units.units) {  // whole warps
@@ -56,13 +57,24 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
     const T* const x = static_cast<const T*>(p.x) + batch * p.batch_stride;
     uint8_t* const codes = p.codes + batch * p.code_batch_stride;
     Pack<T, N> piece[Steps::kSteps], with[kTwo ? Steps::kSteps : 1];
-    const auto cell_of = [&](int s) { return scale_cell(p.units, unit, Steps::block(s)); };
+    // Rows in front of the first one become larger than any.
+    const auto cell_at = [&](uint32_t i) {
+      ScaleCell c = scale_cell(p.units, unit, i);
+      if constexpr (kInto) c.row -= p.first_row;
+      return c;
+    };
+    const auto cell_of = [&](int s) { return cell_at(Steps::block(s)); };
     const auto has_data = [&](const ScaleCell& c) { return c.row < valid && c.column < p.blocks; };
 #pragma unroll
     for (int s = 0; s < Steps::kSteps; ++s) {
       const ScaleCell c = cell_of(s);
-      const T* const from = x + row_offset(shuffled_row(c.row, p.shuffle), p.inner, p.row_stride);
-      const uint32_t at = c.column * C.block + Steps::element();
+      const T* from = x;
+      uint32_t at = c.column * C.block + Steps::element();
+      if constexpr (kInto)
+        from += c.row * p.row_stride[0] + c.column / p.inner * p.row_stride[1],
+            at = c.column % p.inner * C.block + Steps::element();
+      else
+        from += row_offset(shuffled_row(c.row, p.shuffle), p.inner, p.row_stride);
       piece[s] = load_block_piece < C.aligned != 0, N > (has_data(c), from + at);
       if constexpr (C.input == BlockInput::kGated)
         with[s] = load_block_piece < C.aligned != 0, N > (has_data(c), from + p.second + at);
@@ -96,13 +108,18 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
 #pragma unroll
         for (uint32_t& w : words) w = 0;
       }
+      const uint32_t run = kInto ? c.column / p.inner : 0,
+                     at = (kInto ? c.column - run * p.inner : c.column) * C.block + Steps::element();
       if (c.row < p.rows && c.column < p.units.columns)
         store_codes<C.aligned != 0, kBytes>(
-            codes + c.row * p.code_row_stride + (c.column * C.block + Steps::element()) / (C.fp8 ? 1 : 2), words);
+            codes + c.row * p.code_row_stride + (kInto ? run * p.code_batch_stride : 0) + at / (C.fp8 ? 1 : 2), words);
       bytes.set(s, data ? scale.byte : 0u);
     }
     const uint32_t byte = bytes.of_lane();
-    if (p.units.layout != SfLayout::kLinear || unit.index * kScaleUnit + lane() < p.units.rows * p.units.columns)
+    bool stored =
+        p.units.layout != SfLayout::kLinear || unit.index * kScaleUnit + lane() < p.units.rows * p.units.columns;
+    if constexpr (kInto) stored = has_data(cell_at(lane()));
+    if (stored)
       p.scales[batch * p.scale_batch_stride + unit.index * static_cast<int64_t>(kScaleUnit) + lane()] =
           static_cast<uint8_t>(byte);
   }
