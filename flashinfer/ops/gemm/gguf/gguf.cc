@@ -6,12 +6,13 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
 #include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/gguf/ref.h"
-#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
+#include "flashinfer/ops/gemm/kernels/gguf_cuda_params.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 #include "flashinfer/ops/gemm/packed/ref.h"
@@ -22,6 +23,8 @@ namespace {
 namespace family = ops::gemm;
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gguf_dequantize",
                                      "flashinfer::GgufParams"};
+inline constexpr jit::Kernel kKernelCuda{"flashinfer/ops/gemm/kernels/cuda/gguf_dequantize.cuh",
+                                         "flashinfer::cu::gguf_dequantize", "flashinfer::GgufCudaParams"};
 
 const GgufFormat& format_of(const std::string& name) {
   for (const GgufFormat& f : kGgufFormats)
@@ -194,6 +197,34 @@ op::Prepared prepare_dequantize(const GgufDequantize& a) {
     });
   });
 }
+op::Prepared prepare_dequantize_cuda(const GgufDequantize& a, const op::Call& call) {
+  const GgufFormat& f = format_of(a.format);
+  int64_t rows = a.blocks.size(0), bytes = a.blocks.size(1);
+  if (rows > 1 && a.blocks.stride(0) == bytes && a.out->stride(0) == a.out->size(1)) bytes *= rows, rows = 1;
+  const int64_t row = rows > 1 ? a.blocks.stride(0) : 0, to_row = rows > 1 ? a.out->stride(0) : 0;
+  if (bytes / f.bytes >= int64_t{1} << 31) return op::Unsupported{"a row has 2^31 or more blocks"};
+  const int64_t spans = ceil_div(bytes / f.bytes, kGgufSpan / f.elements);
+  const GgufCudaParams p{.from = a.blocks.data_as<uint8_t>(),
+                         .row = row,
+                         .to = a.out->data(),
+                         .to_row = to_row,
+                         .blocks = static_cast<uint32_t>(bytes / f.bytes),
+                         .spans = static_cast<uint32_t>(spans)};
+  const auto at = [](const void* data, int64_t stride) {
+    return reinterpret_cast<uintptr_t>(data) | static_cast<uint64_t>(stride);
+  };
+  const auto pair = static_cast<uint64_t>(2 * a.out->item_size());
+  const GgufCudaConfig config{.from = f.format,
+                              .to = a.out_dtype,
+                              .even = at(p.from, row) % 2 == 0,
+                              .aligned = at(p.to, to_row * a.out->item_size()) % pair == 0,
+                              .threads = 256};
+  const cuda::Launch l{.grid = {cuda::grid_size(spans * rows), 1, 1},
+                       .block = {256, 1, 1},
+                       .shared_bytes = static_cast<unsigned>(gguf_shared_bytes(f)),
+                       .pdl = true};
+  return ops::prepare_cuda<kKernelCuda>(config, p, call.device, l);
+}
 void reference_dequantize(const GgufDequantize& a) {
   const GemmFormat format = format_of(a.format).format;
   for (int64_t i = 0; i < a.out->size(0); ++i)
@@ -229,7 +260,7 @@ constexpr op::Field dequantize_fields[] = {
 constexpr op::Candidate mm_candidates[] = {op::cuda<prepare_mm_cuda>(), op::cpu<prepare_mm>(),
                                            op::reference<reference_mm>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
-constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
+constexpr op::Candidate dequantize_candidates[] = {op::cuda<prepare_dequantize_cuda>(), op::cpu<prepare_dequantize>(),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.gemm";
 

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad_indptr_to_multiple_of_4.
+#include <algorithm>
+
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
+#include "flashinfer/ops/gemm/kernels/pad_indptr_params.h"
 #include "flashinfer/ops/gemm/ops.h"
 
 namespace flashinfer {
 namespace {
 using Pad = PadIndptr;
+inline constexpr jit::Kernel kPadCuda{"flashinfer/ops/gemm/kernels/cuda/pad_indptr.cuh", "flashinfer::cu::pad_indptr",
+                                      "flashinfer::PadIndptrParams"};
 
 void validate(const Pad& a) {
   FI_CHECK(a.m_indptr.size(0) >= 1, ValueError,
@@ -16,8 +24,9 @@ void validate(const Pad& a) {
   if (a.m_indptr.device() == kCpu) op::check_indptr("m_indptr", a.m_indptr);
 }
 op::Shape ranks(const Pad& a) {
-  if (op::inferring() || a.m_indptr.device() != kCpu) return {1, {op::kAnyExtent}};
-  return {1, {op::index_at(a.m_indptr, a.m_indptr.size(0) - 1)}};
+  if (op::inferring() || (a.padded_m_rank && !host_can_read(a.m_indptr.device()))) return {1, {op::kAnyExtent}};
+  const Tensor last = host_readable(a.m_indptr.slice(0, a.m_indptr.size(0) - 1, a.m_indptr.size(0)));
+  return {1, {op::index_at(last, 0)}};  // of a GPU: waits for its stream
 }
 template <class T>
 void pad(const Pad& a) {
@@ -35,6 +44,24 @@ void pad(const Pad& a) {
   }
 }
 void launch(const Pad& a) { a.m_indptr.dtype() == DType::kI32 ? pad<int32_t>(a) : pad<int64_t>(a); }
+op::Prepared prepare_cuda(const Pad& a, const op::Call& call) {
+  const int64_t groups = a.m_indptr.size(0) - 1, rows = a.padded_m_rank->size(0);
+  if (rows + 4 * groups >= int64_t{1} << 31)
+    return op::Unsupported{str("there are ", rows, " rows, about 2^31 or more")};
+  const PadIndptrParams p{.from = ops::strided_indices(a.m_indptr),
+                          .to = a.padded_m_indptr->data(),
+                          .place = a.padded_m_rank->data(),
+                          .to_stride = a.padded_m_indptr->stride(0),
+                          .place_stride = a.padded_m_rank->stride(0),
+                          .rows = rows,
+                          .groups = static_cast<uint32_t>(groups)};
+  const PadIndptrConfig config{a.m_indptr.dtype() == DType::kI64, 256};
+  const cuda::Launch l{.grid = {cuda::grid_size(std::max<int64_t>(groups, 1)), 1, 1},
+                       .block = {256, 1, 1},
+                       .shared_bytes = 32,
+                       .pdl = true};
+  return ops::prepare_cuda<kPadCuda>(config, p, call.device, l);
+}
 /// Row by row: a new group starts at the next multiple of 4 that is free.
 void reference(const Pad& a) {
   int64_t place = 0, group = 0;
@@ -58,7 +85,7 @@ constexpr op::Field fields[] = {
     op::result<&Pad::padded_m_indptr>("padded_m_indptr", "n", op::same_as("m_indptr")),
     op::result<&Pad::padded_m_rank>("padded_m_rank", nullptr, op::same_as("m_indptr"), op::shape<ranks>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<launch>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"groups", "m_indptr=i32:[0,3,3,7,15,16]"},
     {"none", "m_indptr=i64:[0]"},
