@@ -5,13 +5,24 @@
 #include <array>
 #include <map>
 
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/common/cuda.h"
+#include "flashinfer/ops/common/cuda_steps.h"
 #include "flashinfer/ops/common/reference.h"
+#include "flashinfer/ops/moe/cuda/layer.h"
+#include "flashinfer/ops/moe/kernels/gen_routing_params.h"
 #include "flashinfer/ops/moe/ops.h"
 #include "flashinfer/ops/moe/routing.h"
 
 namespace flashinfer {
 namespace {
 using G = TrtllmGenRouting;
+inline constexpr jit::Kernel kGenChoices{"flashinfer/ops/moe/kernels/cuda/gen_routing.cuh",
+                                         "flashinfer::cu::moe_gen_choices", "flashinfer::MoeGenRoutingParams"};
+inline constexpr jit::Kernel kGenCounts{"flashinfer/ops/moe/kernels/cuda/gen_routing.cuh",
+                                        "flashinfer::cu::moe_gen_counts", "flashinfer::MoeGenRoutingParams"};
+inline constexpr jit::Kernel kGenRows{"flashinfer/ops/moe/kernels/cuda/gen_routing.cuh", "flashinfer::cu::moe_gen_rows",
+                                      "flashinfer::MoeGenRoutingParams"};
 
 // ---- extents ----
 int64_t choices_of(const G& a) { return a.top_k + a.num_fused_shared_experts; }
@@ -28,14 +39,17 @@ struct Chosen {
   std::vector<int32_t> ids;  // of all experts; the shared ones behind the routed ones
   std::vector<double> weights;
 };
-Chosen choose(const G& a, moe::Routed (*route)(const MoeRouting&)) {
+MoeRouting routing_of(const G& a) {
   MoeRouting r{.routing_logits = a.routing_logits,
                .routing_method = a.routing_method,
                .top_k = a.top_k,
                .routing_bias = a.routing_bias};
   r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor,
   r.norm_topk_prob = a.norm_topk_prob;
-  const moe::Routed routed = route(moe::without_unused(r));
+  return moe::without_unused(r);
+}
+Chosen choose(const G& a, moe::Routed (*route)(const MoeRouting&)) {
+  const moe::Routed routed = route(routing_of(a));
   Chosen out;
   const auto experts = static_cast<int32_t>(a.routing_logits.size(1));
   for (int64_t t = 0; t < a.routing_logits.size(0); ++t) {
@@ -91,6 +105,54 @@ void launch(const G& a) {
     if (row >= 0) ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(token));
   }
 }
+// ---- on a GPU ----
+template <const jit::Kernel& K>
+void add(ops::CudaSteps& steps, const MoeGenRoutingParams& p, int64_t blocks) {
+  constexpr int kThreads = 256;
+  const cuda::Launch l{.grid = {cuda::grid_size(blocks), 1, 1},
+                       .block = {kThreads, 1, 1},
+                       .shared_bytes = kThreads / 32 * 4,
+                       .pdl = true};
+  steps.add([&] { return ops::prepare_cuda<K>(MoeCudaConfig{kThreads}, p, steps.device(), l); });
+}
+op::Prepared prepare_cuda(const G& a, const op::Call& call) {
+  const int64_t tokens = a.routing_logits.size(0), entries = tokens * choices_of(a), local = experts_here(a),
+                tiles = tiles_of(a);
+  if (entries >= int64_t{1} << 30 || tiles * a.tile_tokens_dim >= int64_t{1} << 30)
+    return op::Unsupported{str("there are ", tiles * a.tile_tokens_dim, " rows of tiles, 2^30 or more")};
+  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+  const TensorView ids = steps->scratch({tokens, a.top_k}, DType::kI32);
+  if (tokens > 0) {
+    MoeRouteParams r = moe::route_params(routing_of(a));
+    r.ids = moe::results_of(ids), r.weights = moe::results_of(*a.topk_weights);
+    steps->add([&] { return moe::prepare_route(r, call.device); });
+  }
+  const MoeGenRoutingParams p{.routed_ids = ids.data_as<int32_t>(),
+                              .local_ids = steps->scratch({entries}, DType::kI32).data_as<int32_t>(),
+                              .counts = steps->scratch({local}, DType::kI32).data_as<int32_t>(),
+                              .topk_ids = moe::results_of(*a.topk_ids),
+                              .topk_weights = moe::results_of(*a.topk_weights),
+                              .row_of_entry = moe::results_of(*a.expanded_idx_to_permuted_idx),
+                              .token_of_row = moe::results_of(*a.permuted_idx_to_token_idx),
+                              .expert_of_tile = moe::results_of(*a.cta_idx_xy_to_batch_idx),
+                              .limit_of_tile = moe::results_of(*a.cta_idx_xy_to_mn_limit),
+                              .padded_rows = moe::results_of(*a.total_num_padded_tokens),
+                              .used_tiles = moe::results_of(*a.num_non_exiting_ctas),
+                              .tokens = static_cast<int32_t>(tokens),
+                              .choices = static_cast<int32_t>(choices_of(a)),
+                              .top_k = static_cast<int32_t>(a.top_k),
+                              .experts = static_cast<int32_t>(a.routing_logits.size(1)),
+                              .routed = static_cast<int32_t>(routed_here(a)),
+                              .offset = static_cast<int32_t>(a.local_expert_offset),
+                              .local = static_cast<int32_t>(local),
+                              .tile = static_cast<int32_t>(a.tile_tokens_dim),
+                              .tiles = static_cast<int32_t>(tiles)};
+  add<kGenChoices>(*steps, p, ceil_div(entries, int64_t{256}));
+  add<kGenCounts>(*steps, p, local);
+  add<kGenRows>(*steps, p, local + 1);
+  return ops::CudaSteps::prepared(steps);
+}
+
 /// Expert by expert: the list of its choices, cut into tiles.
 void reference(const G& a) {
   const Chosen chosen = choose(a, moe::route_reference);
@@ -122,12 +184,7 @@ void reference(const G& a) {
 void validate(const G& a) {
   const int64_t e = a.routing_logits.size(1), here = routed_here(a), shared = a.num_fused_shared_experts,
                 tile = a.tile_tokens_dim;
-  MoeRouting r{.routing_logits = a.routing_logits,
-               .routing_method = a.routing_method,
-               .top_k = a.top_k,
-               .routing_bias = a.routing_bias};
-  r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor;
-  moe::check_routing(moe::without_unused(r));
+  moe::check_routing(routing_of(a));
   FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, "tile_tokens_dim is ", tile,
            ", but must be a power of two");
   FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError,
@@ -181,7 +238,7 @@ constexpr op::Field fields[] = {
     op::result<&G::num_non_exiting_ctas>("num_non_exiting_ctas", nullptr, DType::kI32, op::shape<one>,
                                          op::doc("tiles that have rows")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<launch>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"renormalize", "routing_logits=f32:19x16 routing_bias=None routing_method=1 top_k=4"},
     {"local",

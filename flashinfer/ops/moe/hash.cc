@@ -3,16 +3,22 @@
 
 #include <cmath>
 
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/kernels/hash_params.h"
 #include "flashinfer/ops/moe/ops.h"
 
 namespace flashinfer {
 namespace {
 using H = HashTopk;
 constexpr int64_t kMaxColumns = 32;  // upstream's limit
+inline constexpr jit::Kernel kHashTopk{"flashinfer/ops/moe/kernels/cuda/hash.cuh", "flashinfer::cu::hash_topk",
+                                       "flashinfer::HashTopkParams"};
 
 int64_t columns(const H& a) { return a.tid2eid.size(1) + a.num_fused_shared_experts; }
 void validate(const H& a) {
@@ -23,6 +29,7 @@ void validate(const H& a) {
   FI_CHECK(columns(a) >= 1 && columns(a) <= kMaxColumns, ValueError, "tid2eid.shape[1] is ", a.tid2eid.size(1), " and ",
            a.num_fused_shared_experts, " experts are shared, but their sum must be in 1..", kMaxColumns);
   op::check_index_range("input_ids", a.input_ids, 0, a.tid2eid.size(0), "rows of tid2eid");
+  if (!host_can_read(a.input_ids.device()) || !host_can_read(a.tid2eid.device())) return;
   for (int64_t t = 0; t < a.input_ids.size(0); ++t)
     for (int64_t j = 0; j < a.tid2eid.size(1); ++j) {
       const int64_t id = op::index_at(a.input_ids, t), e = a.tid2eid.data_as<int32_t>()[id * a.tid2eid.size(1) + j];
@@ -45,6 +52,31 @@ void launch(const H& a) {
     if (!a.num_fused_shared_experts) return;
     weight[k] = static_cast<float>(1 / a.routed_scaling_factor), id[k] = static_cast<int32_t>(experts);
   });
+}
+op::Prepared prepare_cuda(const H& a, const op::Call& call) {
+  const int64_t tokens = a.router_logits.size(0);
+  if (tokens >= int64_t{1} << 26) return op::Unsupported{"there are 2^26 or more tokens"};
+  const HashTopkParams p{
+      .logits = a.router_logits.data_as<float>(),
+      .tokens_ids = {a.input_ids.data(), a.input_ids.stride(0), a.input_ids.dtype() == DType::kI64},
+      .table = a.tid2eid.data_as<int32_t>(),
+      .weights = a.topk_weights->data_as<float>(),
+      .ids = a.topk_ids->data_as<int32_t>(),
+      .weight_row = a.topk_weights->stride(0),
+      .id_row = a.topk_ids->stride(0),
+      .vocabulary = a.tid2eid.size(0),
+      .tokens = static_cast<uint32_t>(tokens),
+      .experts = static_cast<int32_t>(a.router_logits.size(1)),
+      .k = static_cast<int32_t>(a.tid2eid.size(1)),
+      .shared = static_cast<int32_t>(a.num_fused_shared_experts),
+      .shared_weight = a.num_fused_shared_experts ? static_cast<float>(1 / a.routed_scaling_factor) : 0.0f};
+  constexpr int kThreads = 128;
+  int lanes = 1;
+  while (lanes < columns(a)) lanes *= 2;
+  const cuda::Launch l{.grid = {cuda::grid_size(ceil_div(tokens, int64_t{kThreads / lanes})), 1, 1},
+                       .block = {kThreads, 1, 1},
+                       .pdl = a.launch_with_pdl};
+  return ops::prepare_cuda<kHashTopk>(HashTopkConfig{lanes, kThreads}, p, call.device, l);
 }
 void reference(const H& a) {
   const int64_t k = a.tid2eid.size(1);
@@ -76,7 +108,7 @@ constexpr op::Field fields[] = {
     op::result<&H::topk_weights>("topk_weights", nullptr, DType::kF32, op::shape<chosen_shape>),
     op::result<&H::topk_ids>("topk_ids", nullptr, DType::kI32, op::shape<chosen_shape>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<launch>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"routed", "router_logits=f32:7x256 input_ids=i64:7:randint(0,50) tid2eid=i32:50x8:randint(0,256)", "cpu",
      op::kTrace},

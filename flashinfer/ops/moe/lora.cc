@@ -5,11 +5,13 @@
 #include <memory>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/common/thread_scratch.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/cuda/lora.h"
 #include "flashinfer/ops/moe/kernels/lora_params.h"
 #include "flashinfer/ops/moe/ops.h"
 
@@ -45,6 +47,8 @@ void validate(const L& a) {
   for (size_t s = 0; s < a.lora_a_weights.size(); ++s) check_matrices(a, s);
   FI_CHECK(!a.output_dim || *a.output_dim == columns(a), ValueError, "output_dim is ", a.output_dim.value_or(0),
            ", but the slices of lora_b_weights have ", columns(a), " rows");
+  for (const TensorView* t : {&a.sorted_token_ids, &a.expert_ids, &a.lora_indices})
+    if (!host_can_read(t->device())) return;
   for (int64_t p = 0; p < a.sorted_token_ids.size(0); ++p) {
     int64_t token;
     if (!counts(a, p, token)) continue;
@@ -112,6 +116,35 @@ op::Prepared prepare(const L& a) {
     if (tasks > 1) parallel_for(tasks, task);
   });
 }
+/// A x of each pair in f32, then B times that, added up by token.
+op::Prepared prepare_cuda(const L& a, const op::Call& call) {
+  const int64_t pairs = a.sorted_token_ids.size(0), tokens = a.x.size(0), all = columns(a);
+  if (pairs >= int64_t{1} << 30 || tokens >= int64_t{1} << 30) return op::Unsupported{"there are 2^30 or more rows"};
+  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+  const MoeLoraPairs of = moe::lora_pairs(a.sorted_token_ids, a.expert_ids, a.lora_indices, a.lora_a_weights[0]);
+  const moe::LoraTokens by_token = moe::add_lora_tokens(*steps, of);
+  int64_t rank = 1;
+  for (const TensorView& w : a.lora_a_weights) rank = std::max(rank, round_up(w.size(2), 8));
+  moe::LoraStep shrink{.x = a.x.dtype(), .w = a.x.dtype(), .y = DType::kF32, .rows = pairs},
+      expand{.x = DType::kF32, .w = a.x.dtype(), .y = DType::kF32, .rows = tokens};
+  shrink.params.pairs = expand.params.pairs = of;
+  shrink.params.x_row = a.x.stride(0), shrink.params.y_row = shrink.params.y_columns = rank;
+  expand.params.x_row = rank, expand.params.y_row = a.output->stride(0), expand.params.y_columns = all;
+  expand.params.weights = a.topk_weights.data_as<float>(), expand.params.weight_stride = a.topk_weights.stride(0);
+  expand.params.offsets = by_token.offsets.data_as<int32_t>();
+  expand.params.entry_of = by_token.entry_of.data_as<int32_t>();
+  expand.params.x_by_pair = 1;
+  int64_t column = 0;
+  for (size_t s = 0; s < a.lora_a_weights.size(); ++s) {
+    const TensorView small = steps->scratch({pairs, rank}, DType::kF32);
+    shrink.slices.push_back(moe::lora_slice(a.lora_a_weights[s], a.x.data(), small.data()));
+    expand.slices.push_back(moe::lora_slice(a.lora_b_weights[s], small.data(), a.output->data_as<float>() + column));
+    column += a.lora_b_weights[s].size(2);
+  }
+  moe::add_lora_step(*steps, shrink);
+  moe::add_lora_step(*steps, expand);
+  return ops::CudaSteps::prepared(steps);
+}
 void reference(const L& a) {
   std::vector<double> out(static_cast<size_t>(a.x.size(0) * columns(a)), 0.0);
   for (int64_t p = 0; p < a.sorted_token_ids.size(0); ++p) {
@@ -158,7 +191,7 @@ constexpr op::Field fields[] = {
     op::attr<&L::output_dim>("output_dim"),
     op::result<&L::output>("output", nullptr, DType::kF32, op::shape<out_shape>),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"one_slice",
      "x=bf16:4x256 lora_a_weights=(bf16:2x3x16x256:normal(0,0.1)) lora_b_weights=(bf16:2x3x64x16) "

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
+#include "flashinfer/ops/moe/cuda/lora.h"
 #include "flashinfer/ops/moe/kernels/lora_steps_params.h"
 #include "flashinfer/ops/moe/ops.h"
 
@@ -59,7 +62,9 @@ void check_matrices(const B& a, int64_t slices, int64_t k) {
     FI_CHECK(w.dtype() == first.dtype() && w.stride(3) == 1, ValueError, "weights[", s, "] is ", to_string(w),
              ", but must have the dtype of weights[0] and contiguous rows");
   }
-  for (int64_t p = 0; a.y.device() == kCpu && p < a.sorted_token_ids.size(0); ++p) {
+  for (const TensorView* t : {&a.sorted_token_ids, &a.expert_ids, &a.lora_indices})
+    if (!host_can_read(t->device())) return;
+  for (int64_t p = 0; p < a.sorted_token_ids.size(0); ++p) {
     const Pair one = pair_of(a, p);
     if (!one.counts) continue;
     const TensorView& w = a.weights[0];
@@ -88,7 +93,7 @@ void validate_expand(const Expand& a) {
     const int64_t n = a.output_slices[s];
     FI_CHECK(a.weights[s].size(2) == n, ValueError, "weights[", s, "] has ", a.weights[s].size(2),
              " rows, but output_slices[", s, "] is ", n);
-    if (a.slice_start_loc.device() != kCpu) continue;
+    if (!host_can_read(a.slice_start_loc.device())) continue;
     FI_CHECK(column_of(a, s) >= 0 && column_of(a, s) + n <= a.y.size(1), ValueError, "slice_start_loc[", s, "] is ",
              column_of(a, s), " and output_slices[", s, "] ", n, ", but y has ", a.y.size(1), " columns");
   }
@@ -142,6 +147,37 @@ op::Prepared prepare(const B& a) {
   p.rows_per_task = ops::rows_per_task(p.rows, bytes * (1 + static_cast<int64_t>(work->items.size()) / (p.rows + 1)));
   return ops::with_kernel<kStep>(MoeLoraStepConfig{a.x.dtype(), a.weights[0].dtype(), a.y.dtype()},
                                  [p, work](jit::CpuFn fn) { ops::run_rows(fn, p, p.rows, p.rows_per_task); });
+}
+
+int64_t rows_by_pair(const Shrink& a) { return a.per_pair_input; }
+int64_t rows_by_pair(const Expand&) { return 1; }
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const int64_t pairs = a.sorted_token_ids.size(0), tokens = a.lora_indices.size(0);
+  if (pairs >= int64_t{1} << 30 || tokens >= int64_t{1} << 30) return op::Unsupported{"there are 2^30 or more rows"};
+  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+  const bool slices = a.x.rank() == 3;  // of x; else of y
+  moe::LoraStep step{.x = a.x.dtype(), .w = a.weights[0].dtype(), .y = a.y.dtype(), .rows = rows_of(a)};
+  MoeLoraCudaParams& p = step.params;
+  p.pairs = moe::lora_pairs(a.sorted_token_ids, a.expert_ids, a.lora_indices, a.weights[0]);
+  p.x_row = a.x.stride(slices ? 1 : 0), p.y_row = a.y.stride(slices ? 0 : 1), p.y_columns = a.y.size(-1);
+  p.x_by_pair = static_cast<int32_t>(rows_by_pair(a)), p.add = adds(a);
+  if constexpr (std::is_same_v<B, Expand>) {
+    p.column = ops::strided_indices(a.slice_start_loc);
+    if (a.finalize) {
+      p.weights = a.topk_weights.template data_as<float>(), p.weight_stride = a.topk_weights.stride(0);
+      const moe::LoraTokens by_token = moe::add_lora_tokens(*steps, p.pairs);
+      p.offsets = by_token.offsets.template data_as<int32_t>();
+      p.entry_of = by_token.entry_of.template data_as<int32_t>();
+    }
+  }
+  for (size_t s = 0; s < a.weights.size(); ++s) {
+    const auto i = static_cast<int64_t>(s);
+    step.slices.push_back(moe::lora_slice(a.weights[s], slices ? a.x.select(0, i).data() : a.x.data(),
+                                          slices ? a.y.data() : a.y.select(0, i).data()));
+  }
+  moe::add_lora_step(*steps, step);
+  return ops::CudaSteps::prepared(steps);
 }
 
 template <class B>
@@ -204,8 +240,10 @@ constexpr op::Field expand_fields[] = {
     op::attr<&Expand::output_slices>("output_slices", op::required),
     op::attr<&Expand::finalize>("finalize"),
 };
-constexpr op::Candidate shrink_candidates[] = {op::cpu<prepare<Shrink>>(), op::reference<reference<Shrink>>()};
-constexpr op::Candidate expand_candidates[] = {op::cpu<prepare<Expand>>(), op::reference<reference<Expand>>()};
+constexpr op::Candidate shrink_candidates[] = {op::cuda<prepare_cuda<Shrink>>(), op::cpu<prepare<Shrink>>(),
+                                               op::reference<reference<Shrink>>()};
+constexpr op::Candidate expand_candidates[] = {op::cuda<prepare_cuda<Expand>>(), op::cpu<prepare<Expand>>(),
+                                               op::reference<reference<Expand>>()};
 constexpr op::Case kShrinkCases[] = {
     {"two_slices",
      "y=bf16:2x7x16 x=bf16:4x256 weights=(bf16:2x3x16x256:normal(0,0.1),bf16:2x3x16x256:normal(0,0.1)) "

@@ -15,8 +15,6 @@ inline constexpr jit::Kernel kRoute{"flashinfer/ops/moe/kernels/cuda/routing.cuh
                                     "flashinfer::MoeRouteParams"};
 inline constexpr jit::Kernel kChoices{"flashinfer/ops/moe/kernels/cuda/permute.cuh", "flashinfer::cu::moe_choices",
                                       "flashinfer::MoeChoicesParams"};
-inline constexpr jit::Kernel kPermute{"flashinfer/ops/moe/kernels/cuda/permute.cuh", "flashinfer::cu::moe_permute",
-                                      "flashinfer::MoePermuteParams"};
 inline constexpr jit::Kernel kActivateCuda{"flashinfer/ops/moe/kernels/cuda/layer.cuh", "flashinfer::cu::moe_activate",
                                            "flashinfer::MoeActCudaParams"};
 inline constexpr jit::Kernel kCastCuda{"flashinfer/ops/moe/kernels/cuda/layer.cuh", "flashinfer::cu::moe_cast",
@@ -77,7 +75,7 @@ Sorted sort(Steps& steps, const Layer& l, const GpuCall& call) {
                            .experts = static_cast<int32_t>(l.experts),
                            .choices = static_cast<int32_t>(l.top_k),
                            .token_of = s.token_of.data_as<int32_t>()};
-  add<kPermute>(steps, p, launch_of(kThreads, l.experts + 1, 1, kThreads / 32 * 4));
+  add<kPermuteCuda>(steps, p, permute_launch(l.experts));
   return s;
 }
 
@@ -230,6 +228,8 @@ std::string refusal(const Layer& l) {
   return {};
 }
 }  // namespace
+
+cuda::Launch permute_launch(int64_t experts) { return launch_of(kThreads, experts + 1, 1, kThreads / 32 * 4); }
 
 MoeNumbers numbers_of(const TensorView& t) {
   return {.p = t.data(),

@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/moe/kernels/cuda_params.h"
 #include "flashinfer/ops/moe/layer.h"
@@ -26,6 +27,11 @@ struct GpuCall {
   std::optional<TensorView> limit_factor{};   // of Layer::limit
   float situ_beta = 4, situ_linear = 25;      // of Layer::situ_beta and situ_linear when these are absent
 };
+inline constexpr jit::Kernel kPermuteCuda{"flashinfer/ops/moe/kernels/cuda/permute.cuh", "flashinfer::cu::moe_permute",
+                                          "flashinfer::MoePermuteParams"};
+/// Of moe_permute: a block an expert, and one for the entries of none.
+cuda::Launch permute_launch(int64_t experts);
+
 /// Shared memory and grid of a routing; Unsupported: more than kMostRoutedExperts experts.
 op::Prepared prepare_route(const MoeRouteParams& p, Device device);
 /// y[r] = act(x[r]) of rows [rows, 2 * inter] of f32, as they are.
