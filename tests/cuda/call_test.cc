@@ -45,9 +45,9 @@ TEST_F(Call, BenchTimesByEvents) {
   const bench::Row cold = bench::run(op, row, {.seconds = 0, .device = kGpu, .cold = true});
   EXPECT_EQ(cold.samples.seconds.size(), 5u);
   EXPECT_EQ(gpu().calls["cuMemsetD8Async"] - fills, 5 + 2);  // before each call, and what the two copies read
-  const op::Case other{.name = "given", .args = "blocks=u8:3x54:Q4_0 format='Q4_0'", .candidate = ""};
+  const op::Case other{.name = "given", .args = "b_blocks=u8:3x54:Q4_0 format='Q4_0'", .candidate = ""};
   EXPECT_NE(error([&] {
-              bench::run(*op::find_op("gguf_dequantize"), other, {.device = kGpu});
+              bench::run(*op::find_op("prepare_gguf_weights"), other, {.device = kGpu});
             }).find("no candidate supports it on cuda:0"),
             std::string::npos);
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <map>
 #include <string>
 
 #include "flashinfer/bench/bench.h"
@@ -52,6 +53,18 @@ const Row kRows[] = {
     {"mxfp8_dequantize", "mxfp8_dequantize_host", "input=e4m3:128x256 scale_tensor=u8:1024:const(127)", 0},
     {"group8", "per_token_group_quant_8bit", "x=bf16:64x1024 group_size=128", 0},
     {"nvfp4_rows", "nvfp4_kv_quantize", "input=bf16:64x1024 global_scale=f32:[0.01]", 128},
+    {"nvfp4_into", "nvfp4_quantize_into", "input=bf16:256x8x128 global_scale=300 data=u8:256x8x64 scale=e4m3:256x64",
+     0},
+    // A whole cache, V's scales interleaved: each warp reads the scale of its tensor, which the first launch writes.
+    {"nvfp4_cache", "nvfp4_quantize_paged_kv_cache",
+     "k_cache=bf16:8x4x16x128 v_cache=bf16:8x4x16x128 k_global_sf=f32:[100] v_global_sf=f32:[3]", 256 + 4},
+    // And a read more of K and V, for their largest magnitudes, in 8 parts each.
+    {"nvfp4_cache_amax", "nvfp4_quantize_paged_kv_cache", "k_cache=bf16:8x4x16x128 v_cache=bf16:8x4x16x128",
+     2 * 65536 * 2 / 32 + 256 + 2 * (8 + 1 + 1)},
+    {"gguf_q8_0", "gguf_dequantize", "blocks=u8:16x3400:Q8_0 format='Q8_0' out_dtype=bfloat16", 0},
+    {"gguf_q4_1", "gguf_dequantize", "blocks=u8:16x2560:Q4_1 format='Q4_1' out_dtype=bfloat16", 0},
+    {"gguf_q4_k", "gguf_dequantize", "blocks=u8:4x4608:Q4_K format='Q4_K' out_dtype=bfloat16", 0},
+    {"gguf_q6_k", "gguf_dequantize", "blocks=u8:4x6720:Q6_K format='Q6_K' out_dtype=bfloat16", 0},
     {"scale_tiles", "nvfp4_block_scale_interleave", "unswizzled_sf=u8:256x128:const(3)", 0},
     {"norm_fp8", "rmsnorm_quant", "out=e4m3:16x4096 input=bf16:16x4096 weight=bf16:4096 scale=1.0", 16 * 4096 * 2 / 32},
     {"concat_quant", "concat_mla_kv_quant_fp8", "kv_nope=bf16:8x16x256 k_pe=bf16:8x64", 8 * 15 * 4},  // k_pe, a head
@@ -169,6 +182,40 @@ TEST(Counts, PrefillHasNoBankConflicts) {
   const uint64_t moved = (n.global_load_sectors + n.global_store_sectors) * 32, least = q_and_out + keys * 2 * 128 * 2;
   std::cout << "prefill: " << tiles << " tiles, moved " << moved << " of " << least << " bytes\n";
   EXPECT_LE(static_cast<double>(moved), static_cast<double>(least) * 1.02);
+}
+
+/// What is between the products of a mixture of experts: 32 tokens of 256 channels, 4 of 8 experts each, 256 channels
+/// between the products. Rows of f32 are read once, results are written once; besides, each warp reads a few words
+/// about its row (`cached` sectors).
+TEST(Counts, BetweenTheProductsOfExpertsRowsMoveOnce) {
+  const bench::CountedRow r =
+      bench::count(*op::find_op("cutlass_fused_moe"),
+                   {"experts",
+                    "input=bf16:32x256 token_selected_experts=i32:32x4:randint(0,8) token_final_scales=f32:32x4 "
+                    "fc1_expert_weights=bf16:8x512x256:normal(0,0.1) fc2_expert_weights=bf16:8x256x256:normal(0,0.1) "
+                    "output_dtype=bfloat16 quant_scales=None"});
+  constexpr uint64_t kRows = 32 * 4, kWarps = 256 / 32;
+  const std::map<std::string, std::pair<uint64_t, uint64_t>> least = {
+      // number and place of an expert, twice
+      {"moe.moe_choices", {4 * kRows * 4 / 32, 0}},
+      // product 1 in f32, both halves; bf16. An offset, an expert and an entry.
+      {"moe.moe_activate", {kRows * (512 * 4 + 256 * 2) / 32, 3 * kRows * kWarps}},
+      // product 2 in f32; bf16. A row, an expert and a weight.
+      {"moe.moe_sum", {(kRows * 256 * 4 + 32 * 256 * 2) / 32, 3 * kRows * kWarps}},
+  };
+  size_t found = 0;
+  for (const jit::EmulatedLaunch& l : r.launches) {
+    EXPECT_EQ(l.counts->bank_conflicts(), 0u) << l.kernel << "\n" << l.counts->text();
+    const auto row = least.find(l.kernel.substr(0, l.kernel.find('{')));
+    if (row == least.end()) continue;
+    const auto& [bytes, cached] = row->second;
+    const uint64_t moved = l.counts->global_load_sectors + l.counts->global_store_sectors;
+    std::cout << std::left << std::setw(16) << row->first << std::right << " least " << bytes * 32 << " bytes, moved "
+              << (moved - cached) * 32 << ", found in a cache " << cached * 32 << "\n";
+    EXPECT_EQ(moved, bytes + cached) << row->first << "\n" << l.counts->text();
+    ++found;
+  }
+  EXPECT_EQ(found, least.size());
 }
 
 /// A chunk's products, its system and the state in two parts.

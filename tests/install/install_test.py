@@ -346,7 +346,7 @@ class OpsPage(unittest.TestCase):
                 rows[line.split("`")[1]] = line.rsplit("|", 2)[1].strip()
         self.assertEqual("cpu, cuda", rows["rmsnorm"])
         self.assertEqual("cpu, cuda, cuda_cublaslt", rows["mm_bf16"])
-        self.assertEqual("cpu", rows["gguf_dequantize"])
+        self.assertEqual("cpu", rows["prepare_gguf_weights"])
         self.assertEqual("cpu, cuda", rows["BatchDecodeWithPagedKVCacheWrapper"])  # its `run`
         self.assertEqual("cpu, cuda", rows["BatchMLAPagedAttentionWrapper"])
         self.assertEqual("cpu", rows["fast_decode_plan"])  # takes GPU tensors, computes on the host
