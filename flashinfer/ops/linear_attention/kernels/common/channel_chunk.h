@@ -141,8 +141,8 @@ struct ChannelChunk {
         store(u(i) + e, load(u(i) + e) - load(wide + i * v_wide + e));
         store(o(i) + e, load(wide + (m + i) * v_wide + e));
       }
-    multiply_lower(m, a, C, u(0), u(0), step, v_wide);
-    multiply_lower(m, p, C, u(0), o(0), step, v_wide);
+    multiply_lower<false>(m, a, C, u(0), u(0), step, v_wide);
+    multiply_lower<true>(m, p, C, u(0), o(0), step, v_wide);
   }
   /// to = S^T after n tokens of the chunk; `to` may be `state`.
   void state_after(int64_t n, float* to) const {

@@ -29,6 +29,27 @@ inline void read_row(const GdnPacked& t, int64_t token, int64_t head, int64_t he
   scale_row(to, inverse_norm(to, n), n);
   round_row(t.type, to, n);
 }
+/// The same of bf16 tensors, as f32 and as bf16: padded(n) elements each.
+inline void read_row_pairs(const GdnPacked& t, int64_t token, int64_t head, int64_t heads, int64_t n, bool normalise,
+                           float* to, bf16_t* to16) {
+  constexpr int64_t L = Vec::kLanes;
+  const bf16_t* const from = static_cast<const bf16_t*>(t.data) + offset(t, token, head, heads);
+  Vec by = splat(1.0f);
+  if (normalise) {
+    Vec squares[2] = {zero(), zero()};
+    for (int64_t i = 0; i < n; i += 2 * L) {
+      const Pairs x = load_pairs_n(from + i, n - i < 2 * L ? n - i : 2 * L);
+      Vec& sum = squares[i / (2 * L) % 2];
+      sum = dot_pairs(sum, x, x);
+    }
+    by = splat(1.0f / __builtin_sqrtf(reduce_add(squares[0] + squares[1]) + 1e-6f));
+  }
+  const auto part = [&](int64_t i) { return i + L <= n ? load(from + i) : i < n ? load_n(from + i, n - i) : zero(); };
+  for (int64_t i = 0; i < padded(n); i += 2 * L) {
+    write_pair(to16 + i, part(i) * by, part(i + L) * by);
+    store(to + i, load(to16 + i)), store(to + i + L, load(to16 + i + L));
+  }
+}
 
 /// Row v of a state as f32; zeros when there is no state.
 FI_VEC_INLINE void read_state_row(const GdnStateTensor& t, int64_t slot, int64_t head, int64_t v, int64_t n,

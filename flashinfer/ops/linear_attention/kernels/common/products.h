@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 matrices in scratch memory, by FMA.
+// Products of matrices in scratch memory: of f32 by FMA, of bf16 by dots of pairs.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/linear_attention/kernels/common/transpose.h"
@@ -43,25 +43,82 @@ inline void multiply(int64_t m, const float* a, int64_t lda, const float* b, int
       attention::product_rows<false>(rows, cells(a + i * lda), lda, cells(b), ldb, c + i * ldc, ldc, n, columns, add);
   }
 }
-/// c[m][columns] += a[m][m] b[m][columns] of the lower triangle of `a`, with its diagonal or, when b is c, without:
-/// then row i takes the rows above it as they have become. In blocks of rows: what lies left of the diagonal block is a
-/// product. The rest goes row by row, so that no row meets a later one, whose NaN times 0 would be NaN.
+/// Whether dots of bf16 are faster than FMA of f32. With AMX they would need its tiles' registers, whose set-up costs
+/// more than these small products.
+#if defined(__AVX512BF16__) && !defined(FI_CPU_AMX)
+inline constexpr bool kFastPairs = true;
+#else
+inline constexpr bool kFastPairs = false;
+#endif
+/// c[i][j] = the sum of a[i][..] b[..][j] for j <= i < m, of n cells of two bf16, whose products are exact. A few
+/// elements behind the diagonal are written, too.
+inline void multiply_pairs_lower(int64_t m, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                                 int64_t ldc, int64_t n) {
+  if constexpr (kFastPairs) {
+    constexpr int64_t kRows = attention::kMaxRows;
+    const auto cells = [](const float* p) { return reinterpret_cast<const uint32_t*>(p); };
+    for (int64_t i = 0; i < m; i += kRows) {
+      const int64_t rows = m - i < kRows ? m - i : kRows;
+      attention::product_rows<true>(rows, cells(a + i * lda), lda, cells(b), ldb, c + i * ldc, ldc, n,
+                                    round_up(i + rows, 32), false);
+    }
+  }
+}
+/// The diagonal block of multiply_lower: rows [0, Rows) of c, and of b, whose elements are in the block's columns of a.
+/// Rows are in registers: without the diagonal a row waits for the one above it, but not for memory.
+template <int Rows, int Vecs, bool Diagonal>
+FI_VEC_INLINE void multiply_diagonal(const float* a, int64_t lda, const float* b, float* c, int64_t ldc) {
+  constexpr int64_t L = Vec::kLanes;
+  Vec x[Rows][Vecs];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int e = 0; e < Vecs; ++e) x[i][e] = load(c + i * ldc + e * L);
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    Vec y[Vecs];
+#pragma GCC unroll 4
+    for (int e = 0; e < Vecs; ++e) y[e] = Diagonal ? load(b + r * ldc + e * L) : x[r][e];
+#pragma GCC unroll 16
+    for (int i = Diagonal ? r : r + 1; i < Rows; ++i) {
+      const Vec by = splat(a[i * lda + r]);
+#pragma GCC unroll 4
+      for (int e = 0; e < Vecs; ++e) x[i][e] = fma(by, y[e], x[i][e]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int e = 0; e < Vecs; ++e) store(c + i * ldc + e * L, x[i][e]);
+}
+template <int Rows, bool Diagonal>
+inline void multiply_diagonals(const float* a, int64_t lda, const float* b, float* c, int64_t ldc, int64_t columns) {
+  for (int64_t j = 0; j < columns; j += 2 * Vec::kLanes)
+    multiply_diagonal<Rows, 2, Diagonal>(a, lda, b + j, c + j, ldc);
+}
+/// c[m][columns] += a[m][m] b[m][columns] of the lower triangle of `a`: with its diagonal, or without, when b is c and
+/// row i takes the rows above it as they have become. In blocks of rows: what lies left of the diagonal block is a
+/// product. No row meets a later one, whose NaN times 0 would be NaN.
+template <bool Diagonal>
 inline void multiply_lower(int64_t m, const float* a, int64_t lda, const float* b, float* c, int64_t ldc,
                            int64_t columns, Sums sums = Sums::kChain) {
-  constexpr int64_t kBlock = 12, L = Vec::kLanes;
-  const int64_t diagonal = b == c ? 0 : 1;
+  constexpr int64_t kBlock = 12;
   for (int64_t first = 0; first < m; first += kBlock) {
     const int64_t end = first + kBlock < m ? first + kBlock : m;
     if (first) multiply(end - first, a + first * lda, lda, b, ldc, c + first * ldc, ldc, first, columns, true, sums);
-    for (int64_t j = 0; j < columns; j += 2 * L)
-      for (int64_t i = first; i < end; ++i) {
-        Vec x = load(c + i * ldc + j), y = load(c + i * ldc + j + L);
-        for (int64_t r = first; r < i + diagonal; ++r) {
-          const Vec by = splat(a[i * lda + r]);
-          x = fma(by, load(b + r * ldc + j), x), y = fma(by, load(b + r * ldc + j + L), y);
-        }
-        store(c + i * ldc + j, x), store(c + i * ldc + j + L, y);
+    for (int64_t i = first, rows; i < end; i += rows) {  // the last block has fewer rows; sums are the same
+      rows = end - i >= kBlock ? kBlock : end - i >= 8 ? 8 : end - i >= 4 ? 4 : 1;
+      const float* const at = a + i * lda;
+      float* const to = c + i * ldc;
+      if (i > first) multiply(rows, at + first, lda, b + first * ldc, ldc, to, ldc, i - first, columns, true);
+      const float* const from = b + i * ldc;
+      switch (rows) {
+        case kBlock: multiply_diagonals<kBlock, Diagonal>(at + i, lda, from, to, ldc, columns); break;
+        case 8: multiply_diagonals<8, Diagonal>(at + i, lda, from, to, ldc, columns); break;
+        case 4: multiply_diagonals<4, Diagonal>(at + i, lda, from, to, ldc, columns); break;
+        default: multiply_diagonals<1, Diagonal>(at + i, lda, from, to, ldc, columns);
       }
+    }
   }
 }
 

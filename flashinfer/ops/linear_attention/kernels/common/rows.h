@@ -45,8 +45,11 @@ inline void narrow_as(const float* from, int64_t n, void* to, int64_t at) {
     for (; i < n; ++i) y[i] = T(from[i]);
     return;
   } else {
-    for (; i + L <= n; i += L) store(y + i, load(from + i));
-    if (i < n) store_n(y + i, load_n(from + i, n - i), n - i);
+    for (; i + 2 * L <= n; i += 2 * L) write_pair(y + i, load(from + i), load(from + i + L));
+    for (; i < n; i += L) {
+      const int64_t left = n - i < L ? n - i : L;
+      write_tail(y + i, load_n(from + i, left), left);
+    }
   }
 }
 /// Elements at .. at + n of `to`, rounded once.

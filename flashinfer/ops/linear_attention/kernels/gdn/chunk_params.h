@@ -68,7 +68,7 @@ struct GdnChunkParams {
 inline int64_t gdn_chunk_scratch(bool channels, int64_t width, int64_t rows) {
   const int64_t k = round_up(width, 32), v = round_up(rows, 32);
   if (channels) return channel_chunk_floats(width, rows) + k + v;
-  return k * v + kGdnChunk * (3 * k + 3 * v + 2 * kGdnChunk + 8) + k + v + 64;
+  return k * v + kGdnChunk * (3 * k + 3 * k / 2 + 3 * v + 2 * kGdnChunk + 8) + 64;
 }
 
 }  // namespace flashinfer
