@@ -10,9 +10,15 @@
 #include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/fused.h"
+#include "flashinfer/ops/linear_attention/gdn/prefill.h"
 #include "flashinfer/ops/linear_attention/kda/kda.h"
+#include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
+#include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
+#include "flashinfer/ops/linear_attention/kernels/gdn/commit_params.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/front_params.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
+#include "flashinfer/ops/linear_attention/mamba/replay.h"
+#include "flashinfer/ops/linear_attention/mamba/replay_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
 #include "flashinfer/ops/linear_attention/mamba/ssu_cuda.h"
 
@@ -23,6 +29,10 @@ inline constexpr jit::Kernel kKda{"flashinfer/ops/linear_attention/kernels/cuda/
                                   "flashinfer::KdaCudaParams"};
 inline constexpr jit::Kernel kFront{"flashinfer/ops/linear_attention/kernels/cuda/gdn_front.cuh",
                                     "flashinfer::cu::gdn_front", "flashinfer::GdnFrontParams"};
+inline constexpr jit::Kernel kCommit{"flashinfer/ops/linear_attention/kernels/cuda/gdn_commit.cuh",
+                                     "flashinfer::cu::gdn_commit", "flashinfer::GdnCommitParams"};
+inline constexpr jit::Kernel kChunks{"flashinfer/ops/linear_attention/kernels/cuda/gdn_chunk.cuh",
+                                     "flashinfer::cu::gdn_chunk", "flashinfer::GdnChunkParams"};
 constexpr int64_t kWidth = 64;
 
 class GraphLinear : public Call {
@@ -51,6 +61,11 @@ class GraphLinear : public Call {
         return emulate<la::kSsuCuda, SsuCudaParams>(gpu(), l, la::delta_config(state_, kWidth, true));
       case sizeof(ConvCudaParams):
         return emulate<la::kConvUpdateCuda, ConvCudaParams>(gpu(), l, ConvCudaConfig{DType::kBF16, true, 128});
+      case sizeof(ReplayCudaParams):
+        return emulate<la::kReplayCuda, ReplayCudaParams>(gpu(), l, la::delta_config(state_, kWidth, true));
+      case sizeof(GdnCommitParams):
+        return emulate<kCommit, GdnCommitParams>(gpu(), l, la::delta_config(DType::kF32, kGdnCommitWidth, true));
+      case sizeof(GdnChunkParams): return emulate<kChunks, GdnChunkParams>(gpu(), l, GdnChunkCudaConfig{kWidth, 128});
       case sizeof(GdnFrontParams):
         return emulate<kFront, GdnFrontParams>(gpu(), l, ConvCudaConfig{DType::kBF16, true, 256});
       default: FAIL() << "an unknown kernel with " << l.bytes << " bytes of parameters";
@@ -154,6 +169,26 @@ TEST_F(GraphLinear, FusedStepOfTheGatedDeltaRule) {
   replays([&] { gdn_fused_decode_step(r); });
 }
 
+TEST_F(GraphLinear, CommitOfAcceptedTokens) {
+  const Tensor v = random({1, 4, 2, 3, 128}), k = random({1, 4, 1, 3, 128}),
+               g = random({1, 4, 2, 3}, DType::kF32, -1, 0), beta = random({1, 4, 2, 3}, DType::kF32, 0, 1);
+  GatedDeltaRuleReplayssmCommit r{.checkpoint_state = written(random({1, 4, 2, 128, 128}, DType::kF32))};
+  r.rawv_cache = v, r.rawk_cache = k, r.g_cache = g, r.beta_cache = beta;
+  r.state_indices = changing<int32_t>({0, 3}, {2, -1}), r.accept_lens = changing<int32_t>({1, 3}, {2, 1});
+  replays([&] { gated_delta_rule_replayssm_commit(r); });
+}
+
+TEST_F(GraphLinear, ChunksOfTheGatedDeltaRule) {
+  const Tensor q = random({70, 1, kWidth}), k = random({70, 1, kWidth}), v = random({70, 1, 64}),
+               g = random({70, 1}, DType::kF32, 0.9, 1), initial = random({4, 1, 64, kWidth}, DType::kF32);
+  ChunkGatedDeltaRule r{.q = q, .k = k, .v = v};
+  r.g = g, r.initial_state = initial, r.output_final_state = r.use_qk_l2norm_in_kernel = true;
+  r.cu_seqlens = changing<int32_t>({0, 3, 70}, {0, 66, 70});
+  r.output = written(random({70, 1, 64})), r.output_state = written(random({4, 1, 64, kWidth}, DType::kF32));
+  r.state_indices = changing<int32_t>({0, 3}, {2, 1});
+  replays([&] { chunk_gated_delta_rule(r); });
+}
+
 TEST_F(GraphLinear, KimiDeltaAttention) {
   state_ = DType::kBF16;
   const Tensor q = random({4, 1, kWidth}), k = random({4, 1, kWidth}), v = random({4, 2, 32}),
@@ -188,6 +223,20 @@ TEST_F(GraphLinear, MambaWithASeed) {
   r.state_batch_indices = changing<int64_t>({0, 3}, {4, 1});
   r.rand_seed = changing<int64_t>({12}, {345});
   replays([&] { selective_state_update(r); });
+}
+
+TEST_F(GraphLinear, MambaWithARingOfDraftTokens) {
+  const Tensor x = random({2, 2, 2, 32}), dt = random({2, 2, 2, 1}, DType::kBF16, 0, 1),
+               a = random({2, 1, 1}, DType::kF32, -8, -0.1), b = random({2, 2, 1, kWidth}),
+               c = random({2, 2, 1, kWidth});
+  CheckpointingSsu r{.state = written(random({5, 2, 32, kWidth}, DType::kF32))};
+  r.x_cache = written(random({5, 2, 6, 32})), r.B_cache = written(random({5, 1, 6, kWidth})),
+  r.dt_cache = written(random({5, 2, 6}, DType::kF32, 0, 1));
+  r.ring_start = changing<int32_t>({0, 1, 2, 3, 4}, {5, 3, 0, 0, 1});
+  r.prev_num_accepted_tokens = changing<int32_t>({3, 1, 2, 4, 0}, {0, 4, 2, 1, 3});  // more than 2: stores the state
+  r.x = x, r.dt = dt, r.A = a, r.B = b, r.C = c, r.out = written(random({2, 2, 2, 32}));
+  r.state_batch_indices = changing<int32_t>({0, 3}, {4, 1});
+  replays([&] { checkpointing_ssu(r); });
 }
 
 TEST_F(GraphLinear, Convolution) {

@@ -99,6 +99,18 @@ const Row kRows[] = {
      "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
      "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",
      32 * (8 + 8 + 12) - 64},
+    // The commit of a replay cache: each of 64 warps reads two indices and, of each accepted token, 8 sectors of k, 4
+    // of v, the decay and beta. A ring of draft tokens, two of which are replayed and their state stored: rows of all
+    // four tokens for each of 32 warps, and those of the ring that the new ones go to.
+    {"gdn_commit", "gated_delta_rule_replayssm_commit",
+     "checkpoint_state=f32:1x2x2x128x128 rawv_cache=bf16:1x2x2x2x128 rawk_cache=bf16:1x2x1x2x128 "
+     "g_cache=f32:1x2x2x2:uniform(-1,0) beta_cache=f32:1x2x2x2:uniform(0,1) state_indices=i32:[1] accept_lens=i32:[2]",
+     64 * (2 + 2 * 14)},
+    {"checkpointing_ssu", "checkpointing_ssu",
+     "state=bf16:2x2x64x128 x_cache=bf16:2x2x4x64 B_cache=bf16:2x1x4x128 dt_cache=f32:2x2x4:uniform(0,1) "
+     "ring_start=i32:[0,1] prev_num_accepted_tokens=i32:[2,2] x=bf16:2x2x2x64 dt=bf16:2x2x2x1 "
+     "A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x2x1x128 C=bf16:2x2x1x128",
+     2536},
     // A thread reads its filter and bias, and three inputs before its 16 tokens.
     {"conv", "causal_conv1d_fn", "x=bf16:1x512x64^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
      4 * (128 + 32) + 3 * 3 * 32},
