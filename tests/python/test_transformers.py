@@ -6,6 +6,7 @@ import torch
 
 transformers = pytest.importorskip("transformers")
 
+import flashinfer  # noqa: E402
 import flashinfer.integrations.transformers as fi  # noqa: E402
 from flashinfer.integrations import _hf_layers  # noqa: E402
 
@@ -123,6 +124,23 @@ def test_step_of_gated_delta_rule_takes_raw_gates(monkeypatch, name):
     raw.clear(), own.clear()
     model.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, do_sample=False)
     assert raw == [(2, 4, True)] * 3 and len(own) == 1  # three tokens behind the first; the prompt's gates
+
+
+@torch.no_grad()
+def test_linear_layers_of_bf16_run_by_mm_bf16(monkeypatch):
+    model = model_of("Qwen3_5Text").bfloat16()
+    ids, linear = torch.randint(2, 128, (2, 7)), torch.nn.Linear(24, 10).bfloat16()
+    want, x = model(ids).logits, torch.randn(2, 3, 24).bfloat16()
+    expected = linear(x)
+    rows, mm = [], flashinfer.mm_bf16
+    monkeypatch.setattr(flashinfer, "mm_bf16", lambda a, *args, **named: rows.append(a.shape[0]) or mm(a, *args, **named))
+    torch.testing.assert_close(fi.replace_products(torch.nn.Sequential(linear))(x), expected)  # with a bias
+    assert linear(x[:0]).shape == (0, 3, 10) and linear(x.repeat(11, 1, 1)).shape == (22, 3, 10) and rows == [6]  # 66 rows are torch's
+    layers = [m for m in fi.apply(model).modules() if type(m) is torch.nn.Linear]
+    assert all("forward" in vars(m) for m in layers)
+    rows.clear()
+    torch.testing.assert_close(model(ids).logits, want, rtol=0.05, atol=0.05)
+    assert len(rows) >= len(layers) and set(rows) == {14}
 
 
 @torch.no_grad()

@@ -12,6 +12,8 @@ from transformers.utils import is_kernels_available
 
 import flashinfer
 
+from ._hf_products import product
+
 _same = {}  # class of a layer (for a function: its original forward) -> whether ours computes the same
 
 
@@ -168,10 +170,7 @@ def _two_products(gate):
             rows, width = x.reshape(-1, x.shape[-1]), self.gate_proj.out_features
             both = rows.new_empty(rows.shape[0], 2 * width)
             for linear, part in ((self.gate_proj, both[:, :width]), (self.up_proj, both[:, width:])):
-                if linear.bias is None:
-                    torch.mm(rows, linear.weight.t(), out=part)
-                else:
-                    torch.addmm(linear.bias, rows, linear.weight.t(), out=part)
+                product(linear, rows, part)
             return self.down_proj(gate(both)).view(*x.shape[:-1], -1)
 
         return checked((type(self), gate), ours, lambda: original(self, x))

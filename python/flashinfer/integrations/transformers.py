@@ -3,7 +3,7 @@
 
     import flashinfer.integrations.transformers as fi
     model = AutoModelForCausalLM.from_pretrained(...)
-    fi.apply(model)                                   # attention, norms, RoPE and gated activations
+    fi.apply(model)                                   # attention, norms, RoPE, gated activations, bf16 linear layers
     model.generate(...)
 
 `register()` alone gives transformers the attention implementation "flashinfer" (`attn_implementation="flashinfer"`), also for continuous
@@ -18,6 +18,7 @@ from ._hf_attention import attention, varlen_attention
 from ._hf_delta import replace_delta_steps
 from ._hf_layers import kernelize, replace_gated_mlps
 from ._hf_mask import mask
+from ._hf_products import replace_products
 
 __all__ = ["NAME", "apply", "kernelize", "register", "varlen_attention"]
 
@@ -45,7 +46,8 @@ def register():
 
 
 def apply(model, attention=True, layers=True):
-    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE, gated MLPs and gated-delta-rule layers. Returns the model."""
+    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE, gated MLPs, gated-delta-rule layers and bf16 linear
+    layers. Returns the model."""
     if attention:
         register()
         for module in {type(m): m for m in model.modules() if hasattr(m, "_compatible_flash_implementations")}.values():
@@ -57,4 +59,5 @@ def apply(model, attention=True, layers=True):
         kernelize(model)
         replace_gated_mlps(model)
         replace_delta_steps(model)
+        replace_products(model)
     return model
