@@ -14,15 +14,25 @@
 namespace flashinfer::graph_plan_test {
 namespace {
 
-TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
+/// A wrapper for graphs that has planned and run requests of these lengths.
+struct Planned {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
-  const Table t({5, 6, 7});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
-               q = normal({3, kHeads, kDim}, 2);
+  BatchDecodeWithPagedKVCacheWrapper graph{graph_init(b)};
+  const Tensor indptr, indices, last, q = normal({3, kHeads, kDim}, 2);
   const BatchDecodePlan first = decode_plan(indptr, indices, last);
-  graph.plan(first);
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  explicit Planned(const std::vector<int32_t>& lengths) : Planned(Table(lengths)) {}
+  explicit Planned(const Table& t) : indptr(ints(t.indptr)), indices(ints(t.indices)), last(ints(t.last)) {
+    graph.plan(first);
+    run();
+  }
+  BatchDecodeRun call() const { return {.q = q, .paged_kv_cache = op::PagedKv(cache().view())}; }
+  Tensor run() { return graph.run(call()); }
+};
+
+TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
+  Planned p({5, 6, 7});
+  BatchDecodeWithPagedKVCacheWrapper& graph = p.graph;
+  const BatchDecodePlan& first = p.first;
   BatchDecodePlan plan = first;
   plan.window_left = 3;
   expect_error(kValue, "window_left is 3, but the first plan() had -1, and with use_cuda_graph=True it may not change",
@@ -44,7 +54,7 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
   expect_error(kValue, "the page table has 102 entries, but the buffer given to __init__ has 100",
                [&] { graph.plan(decode_plan(indptr3, indices3, last3)); });
   graph.plan(first);  // the failed call left nothing behind
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  p.run();
 
   // Buffers and tensors on different devices.
   const Tensor here = Tensor::zeros({3}, DType::kI32), here4 = Tensor::zeros({4}, DType::kI32),
@@ -56,8 +66,7 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
                                            .paged_kv_last_page_len_buffer = here});
   host.plan(first);
   expect_error(ErrorKind::kNotImplementedError,
-               "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
-               [&] { host.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+               "the buffers of use_cuda_graph=True are in host memory, but q is on emu", [&] { host.run(p.call()); });
 }
 
 /// FLASHINFER_CUDA_CHECK_INDICES=1 while it lives.
@@ -67,37 +76,25 @@ struct CheckIndices {
 };
 TEST(CheckIndices, APageOutsideThePoolIsNamed) {
   const CheckIndices on;
-  const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
-  const Table t({5, 40, 7});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
-               q = normal({3, kHeads, kDim}, 2);
-  graph.plan(decode_plan(indptr, indices, last));
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  Planned p({5, 40, 7});
   for (const int32_t page : {int32_t{kPages}, -1}) {
-    copy_bytes(b.indices.data_as<int32_t>() + 3, kEmulator, &page, kCpu, sizeof page);
+    copy_bytes(p.b.indices.data_as<int32_t>() + 3, kEmulator, &page, kCpu, sizeof page);
     expect_error(kValue,
                  str("paged_kv_indices_buffer[3], page 2 of request 1, is ", page,
                      ", but must be in [0, 100) (pages of the pool)"),
-                 [&] { graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+                 [&] { p.run(); });
   }
 }
 TEST(CheckIndices, PlanningOnTheDeviceNamesLengthsAndPages) {
   const CheckIndices on;
-  const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
-  const Table t({5, 40, 7});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
-               q = normal({3, kHeads, kDim}, 2);
-  graph.plan(decode_plan(indptr, indices, last));
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
-  const int64_t width = b.indices.numel() / 3;
+  Planned p({5, 40, 7});
+  const int64_t width = p.b.indices.numel() / 3;
   std::vector<int32_t> table(static_cast<size_t>(3 * width));
-  const auto write = [&] { copy_bytes(b.indices.data(), kEmulator, table.data(), kCpu, table.size() * 4); };
+  const auto write = [&] { copy_bytes(p.b.indices.data(), kEmulator, table.data(), kCpu, table.size() * 4); };
   write();
   const auto plan = [&](const std::vector<int32_t>& lengths) {
     const Tensor on_device = there(ints(lengths));
-    graph.plan_on_device(on_device);
+    p.graph.plan_on_device(on_device);
   };
   plan({5, 40, 7});
   expect_error(kValue, "seq_lens[1] is -1, but paged_kv_indices_buffer has room for", [&] { plan({5, -1, 7}); });

@@ -262,31 +262,9 @@ struct Tile {
       finish<typename T::O>(p, r.q_first + tokens[i], heads[i], o, st, logits.factor);
   }
 
-  void run() {
-    const bool single = w.chunk_end - w.chunk_begin == 1;
-    for (int64_t i = 0; i < rows; ++i) s.total_state[i].m = -INFINITY;
-    for (int64_t c = w.chunk_begin; c < w.chunk_end; ++c) {
-      run_chunk(c);
-      for (int64_t i = 0; i < rows; ++i) {
-        const float* o = s.o + i * width;
-        if (w.partial >= 0) {
-          const int64_t at = w.partial + (c - w.chunk_begin) * rows + i;
-          memcpy(p.partial_o + at * width, o, static_cast<size_t>(width) * 4);
-          reinterpret_cast<State*>(p.softmax_state)[at] = state(i);
-        } else if (single) {
-          finish_row(i, s.o + i * width, state(i));
-        } else {
-          fold<H::kSoftmax>(s.total + i * width, s.total_state[i], o, state(i), logits.factor, width);
-        }
-      }
-    }
-    if (single || w.partial >= 0) return;
-    for (int64_t i = 0; i < rows; ++i) finish_row(i, s.total + i * width, s.total_state[i]);
-  }
+  void run() { run_chunks<H::kSoftmax>(*this, logits.factor); }
 };
-}  // namespace attention
 
-namespace attention {
 template <AttentionConfig C, class H>
 void merge(const AttentionParams& p, const SplitKvReduction& g) {
   const H hooks(p, g.request);

@@ -158,6 +158,34 @@ inline void fold(float* total, State& t, const float* o, State s, float factor, 
   t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
 }
 
+/// The chunks of a tile of rows: into p.partial_o and p.softmax_state where another task merges them, else folded in
+/// ascending order, and each row given to t.finish_row().
+template <bool Softmax = true, class Tile>
+inline void run_chunks(Tile& t, float factor) {
+  const auto& p = t.p;
+  const auto& w = t.w;
+  const auto& s = t.s;
+  const bool single = w.chunk_end - w.chunk_begin == 1;
+  for (int64_t i = 0; i < t.rows; ++i) s.total_state[i].m = -INFINITY;
+  for (int64_t c = w.chunk_begin; c < w.chunk_end; ++c) {
+    t.run_chunk(c);
+    for (int64_t i = 0; i < t.rows; ++i) {
+      float* o = s.o + i * t.width;
+      if (w.partial >= 0) {
+        const int64_t at = w.partial + (c - w.chunk_begin) * t.rows + i;
+        memcpy(p.partial_o + at * t.width, o, static_cast<size_t>(t.width) * 4);
+        reinterpret_cast<State*>(p.softmax_state)[at] = t.state(i);
+      } else if (single) {
+        t.finish_row(i, o, t.state(i));
+      } else {
+        fold<Softmax>(s.total + i * t.width, s.total_state[i], o, t.state(i), factor, t.width);
+      }
+    }
+  }
+  if (single || w.partial >= 0) return;
+  for (int64_t i = 0; i < t.rows; ++i) t.finish_row(i, s.total + i * t.width, s.total_state[i]);
+}
+
 /// Writes one row of outputs, times `weight`. Adding 0 makes -0 (from underflow) +0.
 template <class O>
 inline void store_row(const AttentionParams& p, int64_t token, int64_t head, const float* o, Vec weight) {

@@ -181,28 +181,11 @@ struct Tile {
     return {s.m[i], sum, T::kPairs ? reduce_add(load(l + 16)) : sum};
   }
 
-  void run() {
-    const bool single = w.chunk_end - w.chunk_begin == 1;
-    for (int64_t i = 0; i < rows; ++i) s.total_state[i].m = -INFINITY;
-    for (int64_t c = w.chunk_begin; c < w.chunk_end; ++c) {
-      run_chunk(c);
-      for (int64_t i = 0; i < rows; ++i) {
-        const float* o = s.o + i * width;
-        if (w.partial >= 0) {
-          const int64_t at = w.partial + (c - w.chunk_begin) * rows + i;
-          memcpy(p.partial_o + at * width, o, static_cast<size_t>(width) * 4);
-          reinterpret_cast<State*>(p.softmax_state)[at] = state(i);
-        } else if (single) {
-          finish<typename T::O>(p, q_first + token(i), head(i), o, state(i), factor);
-        } else {
-          fold(s.total + i * width, s.total_state[i], o, state(i), factor, width);
-        }
-      }
-    }
-    if (single || w.partial >= 0) return;
-    for (int64_t i = 0; i < rows; ++i)
-      finish<typename T::O>(p, q_first + token(i), head(i), s.total + i * width, s.total_state[i], factor);
+  void finish_row(int64_t i, const float* o, State st) {
+    finish<typename T::O>(p, q_first + token(i), head(i), o, st, factor);
   }
+
+  void run() { packing::run_chunks(*this, factor); }
 };
 
 /// After all work items: folds the states of the chunks of one merge, in ascending order.

@@ -11,7 +11,7 @@
 
 namespace flashinfer::cpu::mla {
 using namespace flashinfer::mla;
-namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row, fold
+namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row, run_chunks, fold
 
 /// 8-bit caches are converted once a block: for a bf16 q to bf16, which holds every e4m3 and e5m2 value, else to f32.
 /// Scales of groups are applied then, in f32.
