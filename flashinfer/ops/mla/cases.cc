@@ -21,6 +21,9 @@ constexpr op::Case kRun[] = {
                         "ckv_cache=bf16:7x16x512 kpe_cache=bf16:7x16x64 return_lse=True", "cpu", op::kAot},
     {"decode_128_heads_page1", FI_WS FI_TABLE FI_DECODE "plan.kv_len_arr=i32:[3,0,1,2] plan.page_size=1 " FI_BF16 FI_576("128")
                                "plan.causal=True q_nope=bf16:4x128x512 q_pe=bf16:4x128x64 ckv_cache=bf16:7x1x512 kpe_cache=bf16:7x1x64 return_lse=True", "cpu", op::kAot},
+    {"decode_128_heads", FI_WS "plan.qo_indptr=i32:5:range(0) plan.kv_indptr=i32:[0,17,19,20,21] plan.kv_indices=i32:21:perm plan.kv_len_arr=i32:[1040,70,64,1] "
+                         "plan.page_size=64 " FI_BF16 FI_576("128") "plan.causal=False q_nope=bf16:4x128x512 q_pe=bf16:4x128x64 ckv_cache=bf16:21x64x512 "
+                         "kpe_cache=bf16:21x64x64", "cpu", op::kAot},
     {"two_heads_f16", FI_WS FI_TABLE FI_ROWS FI_P16 FI_TYPES("float16", "float16") FI_576("2") "plan.causal=True q_nope=f16:54x2x512 q_pe=f16:54x2x64 "
                       "ckv_cache=f16:7x16x512 kpe_cache=f16:7x16x64 return_lse=True", "cpu", op::kAot},
     {"prefill_causal", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("13", "256", "32") "plan.causal=True q_nope=bf16:54x13x256 q_pe=bf16:54x13x32 "
@@ -96,7 +99,7 @@ constexpr op::Case kRun[] = {
                     FI_DIMS("8", "128", "64") "plan.causal=False q_nope=bf16:0x8x128 q_pe=bf16:0x8x64 ckv_cache=bf16:7x16x128 kpe_cache=bf16:7x16x64 return_lse=True"},
     {"bench_128_heads", FI_WS "plan.qo_indptr=i32:5:range(0) plan.kv_indptr=i32:[0,32,64,96,128] plan.kv_indices=i32:128:perm plan.kv_len_arr=i32:4:const(2048) "
                         "plan.page_size=64 " FI_BF16 FI_576("128") "plan.causal=False q_nope=bf16:4x128x512 q_pe=bf16:4x128x64 ckv_cache=bf16:128x64x512 "
-                        "kpe_cache=bf16:128x64x64", "cpu", op::kBench | op::kAot},
+                        "kpe_cache=bf16:128x64x64", "cpu", op::kBench},
 };
 #undef FI_WS
 #undef FI_TABLE
