@@ -5,6 +5,16 @@
 #include <utility>
 
 namespace flashinfer::emu {
+namespace {
+/// The later of each two clocks. A barrier of n threads takes 2 n of these, of n clocks each: scalar, that is more than
+/// its switches from 256 threads on.
+#if defined(__x86_64__) && defined(__linux__)
+__attribute__((target_clones("avx2", "default")))
+#endif
+void take_later(int32_t* __restrict to, const int32_t* __restrict from, size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] = std::max(to[i], from[i]);
+}
+}  // namespace
 
 void PageMap::refine(Page& page, uint8_t to) {
   std::vector<Cell> finer(size_t{4096} >> to);
@@ -22,14 +32,15 @@ void PageMap::refine(Page& page, uint8_t to) {
 
 Page* PageMap::page(uintptr_t at) {
   const uintptr_t key = at >> 12;
-  if (key == last_at_) return last_;
+  Recent& recent = recent_[key % std::size(recent_)];
+  if (recent.key == key) return recent.page;
   auto found = pages_.find(key);
   if (found == pages_.end()) {
     if (pages_.size() >= kMostPages) return nullptr;
     found = pages_.emplace(key, std::make_unique<Page>()).first;
   }
-  last_at_ = key;
-  return last_ = found->second.get();
+  recent = {key, found->second.get()};
+  return recent.page;
 }
 
 MoreUses& PageMap::more(Cell& c) {
@@ -69,13 +80,9 @@ void Clocks::resize(size_t threads) {
 }
 void Clocks::join(std::vector<int32_t>& into, size_t t) const {
   into.resize(n_);
-  const int32_t* from = of(t);
-  for (size_t i = 0; i < n_; ++i) into[i] = std::max(into[i], from[i]);
+  take_later(into.data(), of(t), n_);
 }
-void Clocks::take(size_t t, const std::vector<int32_t>& from) {
-  int32_t* to = of(t);
-  for (size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
-}
+void Clocks::take(size_t t, const std::vector<int32_t>& from) { take_later(of(t), from.data(), from.size()); }
 
 void join(PastGangs& into, const PastGangs& from) {
   for (const auto& [gang, clock] : from) {
@@ -86,14 +93,14 @@ void join(PastGangs& into, const PastGangs& from) {
       continue;
     }
     auto both = std::make_shared<std::vector<int32_t>>(*mine);
-    for (size_t i = 0; i < both->size(); ++i) (*both)[i] = std::max((*both)[i], (*clock)[i]);
+    take_later(both->data(), clock->data(), both->size());
     mine = std::move(both);
   }
 }
 
 void join(Knowledge& into, const Knowledge& from) {
   into.clock.resize(std::max(into.clock.size(), from.clock.size()));
-  for (size_t i = 0; i < from.clock.size(); ++i) into.clock[i] = std::max(into.clock[i], from.clock[i]);
+  take_later(into.clock.data(), from.clock.data(), from.clock.size());
   join(into.past, from.past);
 }
 

@@ -79,8 +79,11 @@ class PageMap {
  private:
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages_;
   std::vector<std::unique_ptr<MoreUses>> more_;
-  uintptr_t last_at_ = ~uintptr_t{0};
-  Page* last_ = nullptr;
+  struct Recent {
+    uintptr_t key = ~uintptr_t{0};
+    Page* page = nullptr;
+  };
+  Recent recent_[64];  // by the last bits of the key
 };
 
 /// Vector clocks of the threads of a gang. Never reset: time continues from gang to gang.

@@ -125,6 +125,16 @@ void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, ui
   Thread& t = *now_;
   const bool write = flags & kWrite, plain_write = write && !(flags & kAtomic);
   const UseKind kind = kind_of(flags);
+  const uint32_t lane = t.linear % 32;
+  const int32_t clock = clocks_.of(t.index)[t.index];
+  if (c.gang == gang_ && (flags & ~(kWrite | kUnaligned)) == 0) {  // again, with no synchronisation between: known
+    const auto same = [&](const Use& u) {
+      return u.clock == clock && u.lanes >> lane & 1 && u.first == t.index - lane && u.kind == kPlainRead;
+    };
+    if (!write && (same(c.use[0]) || same(c.use[1]))) return;
+    const bool unused = (c.use[0].lanes | c.use[1].lanes | c.more | c.flying) == 0;
+    if (write && unused && c.write.gang == gang_ && c.write.thread == t.index && c.write.clock == clock) return;
+  }
   if (c.gang != gang_) {
     if (c.more == 0 && (c.use[0].lanes | c.use[1].lanes) == 0 && !map.per_gang)
       c.gang = gang_;
@@ -138,10 +148,10 @@ void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, ui
   if (c.flying != 0 && write) report_source(at, bytes, flags, pc);
   if (kind != kPlainRead || plain_write || c.atomics) check_uses(map, c, at, bytes, flags, pc);
   c.atomics = !plain_write && (c.atomics || kind != kPlainRead);
-  if (!plain_write) return keep_use(map, c, kind, t.linear % 32, lines_.offset(pc));
+  if (!plain_write) return keep_use(map, c, kind, lane, lines_.offset(pc));
   for (Use& u : c.use) u.lanes = 0;
   if (MoreUses* const more = map.more_or_null(c)) more->now.clear(), more->past.clear();
-  c.write = {gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), t.index};
+  c.write = {gang_, clock, lines_.offset(pc), t.index};
 }
 
 void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
