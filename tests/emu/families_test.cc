@@ -20,6 +20,8 @@ const Bug kBugs[] = {
     {"endless_volatile", launch(1, 64, 0), "reads the same again and again"},
     {"endless_rounds", launch(1, 64, 0), "reads the same again and again"},
     {"endless_lock", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_poll", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_words", launch(1, 64, 0), "reads the same again and again"},
     {"wait_without_arrive", launch(2, 128, 512, 2), "without having arrived there"},
     {"arrive_twice", launch(2, 128, 0, 2), "arrives at the cluster's barrier twice"},
     {"returned_block", launch(2, 128, 512, 2), "return"},

@@ -28,13 +28,29 @@ struct AsyncCopy {
   const void* pc;
 };
 
-constexpr size_t kSeenLast = 8;
 constexpr uint32_t kMostThreads = 16384;  // at the same time
 constexpr uint64_t kSteps = uint64_t{1} << 25;
 
-struct Seen {
-  uintptr_t at = 0;
-  const void* pc = nullptr;
+/// The last different accesses of a thread, by a hash of the addresses in memory and in the code. Any of them may
+/// follow any other: what repeats them all is found, whether one instruction reads several words or several read one.
+class LastAccesses {
+ public:
+  static uint32_t hash(uintptr_t at, const void* pc) {
+    return static_cast<uint32_t>((at * 0x9E3779B97F4A7C15u ^ reinterpret_cast<uintptr_t>(pc) * 0xC2B2AE3D27D4EB4Fu) >>
+                                 32);
+  }
+  bool hold(uint32_t hash) const {
+    uint32_t found = 0;
+    for (const uint32_t h : last_) found |= h == hash ? 1u : 0u;
+    return found != 0;
+  }
+  /// In place of the oldest.
+  void add(uint32_t hash) { last_[oldest_++ % kMost] = hash; }
+
+ private:
+  static constexpr uint32_t kMost = 16;
+  alignas(16) uint32_t last_[kMost] = {};
+  uint32_t oldest_ = 0;
 };
 
 struct Gpu;
@@ -58,8 +74,8 @@ struct Thread : ThreadInfo {
   bool cluster_arrived = false;     // at the cluster's barrier, without having waited
   uint32_t cluster_phase = 0;       // of that barrier, when it arrived
   uint32_t barrier_phase[16] = {};  // of each barrier of the block, when it last waited there
-  Seen last[kSeenLast];             // accesses, by their addresses in the code
-  uint32_t repeats = 0;             // of these, one after another
+  LastAccesses last;
+  uint32_t repeats = 0;  // of these, one after another
 };
 
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
@@ -167,13 +183,13 @@ class Machine {
   void preempt();
   void thread_ends(Thread& t);
   void block_ends(Block& b);
-  /// Before each access: `kSeenLast` of a thread's last accesses are kept, by their address in the code.
+  /// Before each access.
   void step(uintptr_t at, const void* pc) {
-    Seen& s = now_->last[(reinterpret_cast<uintptr_t>(pc) ^ reinterpret_cast<uintptr_t>(pc) >> 3) % kSeenLast];
-    if (s.at == at && s.pc == pc) {
+    const uint32_t hash = LastAccesses::hash(at, pc);
+    if (now_->last.hold(hash)) {
       repeated(pc);
     } else {
-      s = {at, pc};
+      now_->last.add(hash);
       now_->repeats = 0, quiet_ = 0;
     }
     if (++steps_ > kSteps)
@@ -199,6 +215,11 @@ class Machine {
   void global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after,
                      const void* pc);
+  bool read_only(uintptr_t at) const {
+    const Gpu& gpu = *now_->gpu;
+    return at - reinterpret_cast<uintptr_t>(gpu.params.data()) < gpu.params.size() ||
+           at - reinterpret_cast<uintptr_t>(&gpu.entry) < sizeof(gpu.entry) || lines_.inside(at);
+  }
   Block* block_of(uintptr_t at, uint32_t bytes);
   void remote_access(Block& b, uint32_t flags, const void* pc);
   void check_written(const Range& r, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
@@ -256,7 +277,7 @@ class Machine {
   std::vector<char> shared_memory_;
   std::vector<uint8_t> shared_state_;
   uintptr_t shared_begin_ = 0;
-  size_t shared_stride_ = 0;
+  size_t shared_stride_ = 0, shared_bytes_ = 0;  // of a block, of all
 
   Clocks clocks_;
   PageMap shared_pages_{true}, global_pages_{false};

@@ -18,9 +18,8 @@ const char* verb(uint32_t flags) {
 
 void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* pc) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  const Gpu& gpu = *now_->gpu;
-  if (at - reinterpret_cast<uintptr_t>(gpu.params.data()) < gpu.params.size() ||
-      at - reinterpret_cast<uintptr_t>(&gpu.entry) < sizeof(gpu.entry) || lines_.inside(at)) {
+  const bool shared = at - shared_begin_ + 1024 < shared_bytes_ + 1024;
+  if (!shared && read_only(at)) {
     if (!(flags & kWrite)) return preempt();
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
@@ -28,7 +27,7 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
   step(at, pc);
   if (flags & kWrite && !(flags & kReadToo)) quiet_ = 0;
   preempt();
-  if (at - shared_begin_ + 1024 < gang_blocks_ * shared_stride_ + 1024) return shared_access(at, bytes, flags, pc);
+  if (shared) return shared_access(at, bytes, flags, pc);
   if (at - stacks().begin() < stacks().bytes()) {
     report("local",
            str(who(*now_), ": ", verb(flags), " of ", bytes,
@@ -46,10 +45,31 @@ void Machine::array_bounds(int64_t index, const char* type, const void* pc) {
 }
 
 Block* Machine::block_of(uintptr_t at, uint32_t bytes) {
+  Block* const own = now_->of;
+  const uintptr_t in_own = at - reinterpret_cast<uintptr_t>(own->shared);
+  if (in_own < now_->shared_bytes && in_own + bytes <= now_->shared_bytes) return own;
   if (at < shared_begin_) return nullptr;
   const size_t b = (at - shared_begin_) / shared_stride_, offset = (at - shared_begin_) % shared_stride_;
   return b < blocks_.size() && offset + bytes <= now_->shared_bytes ? &blocks_[b] : nullptr;
 }
+
+namespace {
+/// Accesses that the compiler does not call unaligned have 1, 2, 4, 8 or 16 bytes.
+bool misaligned(uintptr_t at, uint32_t bytes, uint32_t flags) {
+  return (at & (std::min(bytes, 16u) - 1)) != 0 && !(flags & kUnaligned);
+}
+bool all_initialised(const uint8_t* state, uint32_t bytes) {
+  constexpr uint64_t kAll = 0x0101010101010101u * kInitialised;
+  uint64_t a = kAll, b = kAll;
+  switch (bytes) {
+    case 16: std::memcpy(&b, state + 8, 8); [[fallthrough]];
+    case 8: std::memcpy(&a, state, 8); return a == kAll && b == kAll;
+    case 4: std::memcpy(&a, state, 4); return a == kAll;
+    case 2: std::memcpy(&a, state, 2); return a == kAll;
+    default: return std::all_of(state, state + bytes, [](uint8_t s) { return s == kInitialised; });
+  }
+}
+}  // namespace
 
 void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
@@ -62,22 +82,21 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
            pc);
     stop();
   }
-  if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned))
+  if (misaligned(at, bytes, flags))
     report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
   if (b != t.of) remote_access(*b, flags, pc);
   uint8_t* state = b->state + (at - reinterpret_cast<uintptr_t>(b->shared));
-  uint8_t seen = 0;
-  for (uint32_t i = 0; i < bytes; ++i)
-    seen = std::max(seen, state[i] == kInFlight ? uint8_t{2} : state[i] == kUninitialised ? uint8_t{1} : uint8_t{0});
-  if (seen == 2)
+  const auto any = [&](uint8_t of) { return std::find(state, state + bytes, of) != state + bytes; };
+  const bool initialised = all_initialised(state, bytes), flying = !initialised && any(kInFlight);
+  if (flying)
     report("flight",
            str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(),
                " while a cp.async to it is in flight (%1)"),
            pc);
-  else if (seen == 1 && (!(flags & kWrite) || flags & kReadToo))
+  else if (!initialised && (!(flags & kWrite) || flags & kReadToo))
     report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which were never written (%1)"),
            pc);
-  if (flags & kWrite) std::memset(state, kInitialised, bytes);
+  if (flags & kWrite && !initialised) std::memset(state, kInitialised, bytes);
   if (counter_)
     counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at - reinterpret_cast<uintptr_t>(b->shared), bytes,
                   true, flags & kWrite);
@@ -145,7 +164,7 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     }
     last_range_ = r;
   }
-  if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned)) {
+  if (misaligned(at, bytes, flags)) {
     report("aligned",
            str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"),
            pc);
@@ -205,7 +224,7 @@ void Machine::async_copy(void* target, const void* source, uint32_t bytes, uint3
     report("target", "cp.async, which this GPU does not have: it needs sm_80 (%1)", pc);
     stop();
   }
-  if (from > 0 && reinterpret_cast<uintptr_t>(source) - shared_begin_ < gang_blocks_ * shared_stride_) {
+  if (from > 0 && reinterpret_cast<uintptr_t>(source) - shared_begin_ < shared_bytes_) {
     report("bounds", str(who(t), ": the source of cp.async is in shared memory (%1)"), pc);
     stop();
   }

@@ -120,7 +120,8 @@ Machine::Machine(std::span<const std::vector<Work>> gpus, const Options& options
   if (n == 0) return;
   stacks().reserve(n);
   shared_stride_ = round_up(kRed + shared_bytes, 128);
-  shared_memory_.resize(gang_blocks_ * shared_stride_ + 2 * kRed);
+  shared_bytes_ = gang_blocks_ * shared_stride_;
+  shared_memory_.resize(shared_bytes_ + 2 * kRed);
   shared_state_.resize(shared_memory_.size());
   shared_begin_ = round_up(reinterpret_cast<uintptr_t>(shared_memory_.data()) + kRed, 128);
   if (options.races) clocks_.resize(n);

@@ -110,6 +110,29 @@ FI_GLOBAL_FN void endless_rounds(const P& p) {
     sync_threads();
   } while (load_acquire(p.counter) == 0);
 }
+/// Words of which one is never set, read by one instruction.
+template <bool kBug>
+FI_GLOBAL_FN void endless_poll(const P& p) {
+  uint32_t* const flags = reinterpret_cast<uint32_t*>(p.out);
+  const uint32_t n = static_cast<uint32_t>(p.n / 200);
+  for (uint32_t i = 0; i < n && thread_x() == 0; ++i) store_relaxed(flags + i, 0u);
+  sync_threads();
+  for (uint32_t i = kBug ? 1 : 0; i < n && thread_x() == 0; ++i) store_release(flags + i, 1u);
+  for (uint32_t set = 0; set < n;) {
+    set = 0;
+    for (uint32_t i = 0; i < n; ++i) set += load_acquire(flags + i);
+  }
+}
+/// The same, read by eight instructions.
+template <bool kBug>
+FI_GLOBAL_FN void endless_words(const P& p) {
+  uint32_t* const flags = reinterpret_cast<uint32_t*>(p.out);
+  for (uint32_t i = 0; i < 8 && thread_x() == 0; ++i) flags[i] = kBug && i == 5 ? 0 : 1;
+  sync_threads();
+  const volatile uint32_t* const f = flags;
+  while ((f[0] & f[1] & f[2] & f[3] & f[4] & f[5] & f[6] & f[7]) == 0) {
+  }
+}
 template <bool kBug>
 FI_GLOBAL_FN void endless_lock(const P& p) {
   if (lane() != 0) return;
@@ -354,6 +377,7 @@ using namespace flashinfer;
 // clang-format off
 PAIR(relaxed_flag) PAIR(fence_left_out) PAIR(narrow_fence) PAIR(released_too_early) PAIR(relaxed_load) PAIR(flag_in_block)
 PAIR(endless_spin) PAIR(endless_volatile) PAIR(endless_rounds) PAIR(endless_lock)
+PAIR(endless_poll) PAIR(endless_words)
 PAIR(wait_without_arrive) PAIR(arrive_twice) PAIR(returned_block) PAIR(returned_early) PAIR(block_not_begun)
 PAIR(broken_chain) PAIR(launch_without_wait) PAIR(one_waits)
 PAIR(source_overwritten) PAIR(own_source_overwritten) PAIR(source_between_barriers) PAIR(source_after_wait)
