@@ -18,9 +18,10 @@ set(fi_test_environment
     "TSAN_OPTIONS=halt_on_error=1 die_after_fork=0")
 
 # ctest starts what costs most first, so that no long program runs alone at the end. Seconds, roughly, with an empty JIT cache.
+set(fi_cost_device 750)
 set(fi_cost_cases 400)
 set(fi_cost_ops 400)
-set(fi_cost_device 300)
+set(fi_cost_comm 300)
 set(fi_cost_llm 100)
 function(fi_set_cost test name)
   if(fi_cost_${name})
