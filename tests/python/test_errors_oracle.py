@@ -66,9 +66,37 @@ def kv_append(**more):
     return flashinfer.nvfp4_quantize_append_paged_kv_cache(x, x, i(0), i(0), data, sf, i(0), i(0, 1), i(1), **{"k_scale": 1.0, "v_scale": 1.0, **more})
 
 
+def decode(**more):
+    """A wrapper that is planned for two query tokens of each of two requests."""
+    w = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.zeros(1 << 16, dtype=torch.uint8), use_tensor_cores=True, **more)
+    plan_decode(w.plan)
+    return w
+
+
+def plan_decode(function, *wrapper, tokens=16, q_len=2):
+    def i(*values):
+        return torch.tensor(values, dtype=torch.int32)
+
+    types = {"q_data_type": torch.bfloat16, "kv_data_type": torch.bfloat16}
+    return function(*wrapper, i(0, 1, 2), i(0, 1), i(tokens, tokens), 8, 2, 64, 16, q_len_per_req=q_len, **types)
+
+
+def buffers():
+    names = {"paged_kv_indptr_buffer": 3, "paged_kv_indices_buffer": 2, "paged_kv_last_page_len_buffer": 2}
+    return {"use_cuda_graph": True, **{k: torch.zeros(n, dtype=torch.int32) for k, n in names.items()}}
+
+
+def new_wrapper():
+    return flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.zeros(1 << 16, dtype=torch.uint8))
+
+
 ONES = torch.ones
 # Texts that programs and FlashInfer's tests look for.
 TEXTS = [
+    (lambda: decode().run(ONES(6, 8, 64).bfloat16(), ONES(2, 2, 16, 2, 64).bfloat16()), ValueError, "q_len_per_req=2"),
+    (lambda: plan_decode(decode().plan, tokens=1), ValueError, "empty KV range"),
+    (lambda: plan_decode(decode(**buffers()).plan, q_len=3), ValueError, "q_len_per_req is 3.* frozen"),
+    (lambda: plan_decode(flashinfer.decode.fast_decode_plan, new_wrapper()), ValueError, "prior plan"),
     (lambda: kv_append(k_scale=0.0), ValueError, "k_scale and v_scale must be positive finite global decode scales"),
     (lambda: kv_append(v_scale=float("inf")), ValueError, "v_scale is inf"),
     (lambda: flashinfer.rmsnorm_quant(e4(4, 64), ONES(4, 64).half(), ONES(64).half(), ONES(2)), ValueError, "scale must be a scalar tensor"),

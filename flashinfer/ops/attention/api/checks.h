@@ -58,7 +58,7 @@ inline void check_run(const Plan& p, const TensorView& q, const Planes& kv, std:
   FI_CHECK(kv.k.dtype == p.kv_data_type, ValueError, k_from, ".dtype is ", name(kv.k.dtype),
            ", but plan() was given kv_data_type=", name(p.kv_data_type));
   FI_CHECK(q.size(0) == p.nnz_qo, ValueError, "q.shape[0] is ", q.size(0), ", but plan() was given ", p.nnz_qo,
-           " query tokens in all");
+           " query tokens in all", p.q_len_per_req > 1 ? str(" (q_len_per_req=", p.q_len_per_req, ")") : std::string());
   FI_CHECK(q.size(1) == p.num_qo_heads, ValueError, "q.shape[1] is ", q.size(1),
            ", but plan() was given num_qo_heads=", p.num_qo_heads);
   FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, "q.shape[2] is ", q.size(2), ", but plan() was given a head dim of ",

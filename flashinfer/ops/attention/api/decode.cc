@@ -70,11 +70,12 @@ void set_decode_rows(Plan& p, int64_t q_len) {
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * q_len);
   for (int64_t b = 0; b < p.batch_size && q_len > 1; ++b)
     FI_CHECK(p.kv_len.data_as<int32_t>()[b] >= q_len, ValueError, "request ", b, " has ",
-             p.kv_len.data_as<int32_t>()[b], " tokens, but q_len_per_req is ", q_len, ": they must be in the cache");
+             p.kv_len.data_as<int32_t>()[b], " tokens, but q_len_per_req is ", q_len,
+             ": they must be in the cache, or rows would see an empty KV range");
   if (!p.use_cuda_graph) return;
   if (!p.fixed_q_len) p.fixed_q_len = q_len;
   FI_CHECK(p.fixed_q_len == q_len, ValueError, "q_len_per_req is ", q_len, ", but the first plan() was given ",
-           p.fixed_q_len, ", and with use_cuda_graph=True it may not change");
+           p.fixed_q_len, ", and with use_cuda_graph=True it is frozen");
 }
 Plan plan_of_arguments(const BatchDecodePlan& a) {
   Plan p = next_plan(a.self);
@@ -100,7 +101,8 @@ void launch_plan(const BatchDecodePlan& a) {
 }
 void launch_size(const BatchDecodeWorkspaceSize& a) { launch_sizes<BatchDecodePlan>(a, plan_of_arguments); }
 void launch_fast(const FastDecodePlan& a) {
-  const Plan& before = plan_of(a.self);
+  const Plan& before = a.self->as<Plan>();
+  FI_CHECK(before.qo_indptr.defined(), ValueError, "needs a prior plan() call");
   const std::optional<DType> given = a.q_data_type ? a.q_data_type : a.data_type;
   const DType q = given.value_or(before.q_data_type);
   const BatchDecodePlan b{
