@@ -31,15 +31,22 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], COPY),
          ("ssu decode bf16 states 128 x 64 x 128 batch 64", "selective_state_update", SSU, [], COPY),
          ("gdn chunks 16/32 D128 2048 tokens", "chunk_gated_delta_rule", "bench", [], None),
          ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul"], None),
+         ("gemm_fp8_nt_groupwise 8192x8192x4096", "gemm_fp8_nt_groupwise",
+          "a=e4m3:8192x4096 b=e4m3:8192x4096 a_scale=f32:8192x32:uniform(0.01,0.1) b_scale=f32:64x32:uniform(0.01,0.1) scale_major_mode='K'",
+          ["matmul"], None),
          ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], None),
          ("top_k 64x131072 k=2048", "top_k", "input=f32:64x131072 k=2048", [], None),
          ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:uniform(0,1) top_k=40 top_p=0.9", [], None)]
 # Batch and keys of decode: at most 4 GB of bf16 cache, since every value of it is drawn on the host.
 DECODE = [(batch, keys) for keys in (1024, 4096, 16384, 131072) for batch in (1, 8, 64, 256) if batch * keys <= 1 << 20]
 PREFILL = [512, 2048, 8192, 16384]
+# Head dim, types of queries and caches of prefill of 8192 tokens, beside bf16 at 128.
+PREFILL_KINDS = [(64, "bf16", "bf16"), (256, "bf16", "bf16"), (128, "bf16", "e4m3"), (128, "e4m3", "e4m3")]
 # Rows whose hardware counters are read, and that are compiled for other numbers of resident blocks.
 COUNTED = ["rmsnorm 16384x4096", "silu_and_mul 16384x8192", "fp4_quantize 16384x4096", "softmax 256x131072", "top_k 64x131072 k=2048",
            "gdn decode bf16 states 16/32 D128 batch 64", "decode bf16 64 x 4096", "prefill 8192"]
+# Prefill is also timed with 16 rows a warp in place of 32.
+SWEPT_ROWS = ["prefill 512", "prefill 8192", *(f"prefill 8192 D{dim} {q}, cache {kv}" for dim, q, kv in PREFILL_KINDS if dim <= 128)]
 SWEPT = ["decode bf16 64 x 4096", "decode e4m3 64 x 4096", "prefill 8192", "gdn chunks 16/32 D128 2048 tokens", "top_k 64x131072 k=2048"]
 BLOCKS = [1, 2, 4, 6, 8]
 STALLS = ("long_scoreboard", "short_scoreboard", "barrier", "mio_throttle", "math_pipe_throttle", "wait", "lg_throttle")
@@ -70,10 +77,15 @@ def prefill_row(tokens):
             ("matmul", 0.40) if tokens == 8192 else None)
 
 
+def prefill_kind(dim, q, kv):
+    args = f"q={q}:8192x32x{dim} k={kv}:8192x8x{dim} v={kv}:8192x8x{dim} causal=True"
+    return f"prefill 8192 D{dim} {q}, cache {kv}", "single_prefill_with_kv_cache", args, [], None
+
+
 def timed_rows():
     """The shapes with goals first, then the lists of attention, from the middle outwards in value."""
     attention = [decode_row("bf16", 64, 4096), prefill_row(8192), decode_row("e4m3", 64, 4096)]
-    rest = [decode_row("bf16", *shape) for shape in DECODE] + [prefill_row(n) for n in PREFILL] + [decode_row("e4m3", *s) for s in DECODE]
+    rest = [decode_row("bf16", *shape) for shape in DECODE] + [prefill_row(n) for n in PREFILL] + [prefill_kind(*k) for k in PREFILL_KINDS] + [decode_row("e4m3", *s) for s in DECODE]
     names = {row[0] for row in attention}
     return attention + TIMED + [row for row in rest if row[0] not in names]
 
@@ -177,9 +189,14 @@ def counters(output):
 
 
 def sweep(check):
-    """The same kernels compiled with registers for more, or fewer, blocks at once on a multiprocessor: whether another bound would pay."""
+    """The same kernels compiled with registers for more, or fewer, blocks at once on a multiprocessor, and prefill with half of the rows a warp:
+    whether another choice would pay."""
     if check.emulated:
         return
+    for name, op, what, _, _ in chosen(check, SWEPT_ROWS):
+        for rows in ("32", "16"):
+            check.run("sweep", f"{name}, {rows} rows a warp", bench_command(check, op, what, "--cold", "--seconds", "0.1", "--json"), 60,
+                      lambda s, o: judge_timing(check, s, o, [], None), dict(check.env, FLASHINFER_CUDA_PREFILL_ROWS=rows))
     for name, op, what, _, _ in chosen(check, SWEPT):
         for blocks in [None, *BLOCKS]:
             env = dict(check.env, FLASHINFER_WORKSPACE_BASE=str(check.work / f"blocks{blocks}"))

@@ -160,6 +160,18 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_CUDA_CHECK_INDICES", "0",
       "1: calls on a GPU that are not captured copy their index arrays to the host first and check them as on the CPU"},
      Kind::kFlag},
+    {{"FLASHINFER_CUDA_PREFILL_ROWS", "32",
+      "most rows of a warp in attention of many rows on a GPU, 16 or 32: results are the same, times may differ"},
+     Kind::kChoice,
+     0,
+     "16|32"},
+    {{"FLASHINFER_CUDA_FP8_ATTENTION", "logits",
+      "what attention of e4m3 queries over e4m3 caches multiplies in e4m3 on a GPU: none, logits or all (rounds "
+      "weights "
+      "to e4m3)"},
+     Kind::kChoice,
+     0,
+     "none|logits|all"},
     {{"FLASHINFER_EMU_SEED", "0", "order in which the CUDA emulator runs threads"}, Kind::kInteger, 0},
     {{"FLASHINFER_CUDA_ARCH_LIST", "",
       "blank separated architectures to compile for, such as 8.0 9.0a; default: those of the GPUs of this machine"},

@@ -7,8 +7,11 @@
 #include <numeric>
 
 #include "../ops/errors.h"
+#include "flashinfer/cases/run.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
+#include "flashinfer/jit/targets.h"
+#include "flashinfer/op/registry.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
@@ -203,6 +206,25 @@ TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
                "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are "
                "multiples of 8 up to 256",
                [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
+}
+
+/// Rows a warp, threads and types of products follow the GPU: 32 rows in four warps where an SM holds two such blocks,
+/// else in eight, else 16; products of e4m3 from sm_89 on, whose sums keep 14 bits.
+TEST(Attention, KernelsOfOtherGpus) {
+  const op::Op& op = *op::find_op("single_prefill_with_kv_cache");
+  const op::Case rows[] = {
+      {"wide", "q=bf16:150x2x128 k=bf16:170x1x128 v=bf16:170x1x128 causal=True return_lse=True"},
+      {"short", "q=f16:60x2x128 k=f16:170x1x128 v=f16:170x1x128 window_left=40 causal=True return_lse=True"},
+      {"e4m3", "q=e4m3:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
+      {"e4m3_d96", "q=e4m3:3x4x96 k=e4m3:300x1x96 v=e4m3:300x1x96 logits_soft_cap=5.0 return_lse=True"}};
+  for (const int arch : {80, 89, 120}) {
+    const jit::EmulatedArch emulated(arch);
+    for (const op::Case& row : rows) {
+      const cases::CaseResult r = cases::run_case(op, row, {.device = kEmu, .seeds = 1});
+      EXPECT_TRUE(r.passed) << "sm_" << arch << ", " << row.name << ": " << r.failure;
+      EXPECT_EQ(r.unsupported, "");
+    }
+  }
 }
 
 }  // namespace

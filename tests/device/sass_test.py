@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine code of kernels for sm_90a, as nvdisasm prints it: what a register count does not show. Bounds are what was measured when a row
+"""The machine code of kernels for sm_90a, and of some for sm_89, as nvdisasm prints it: what a register count does not show. Bounds are what was measured when a row
 was written, rounded up; a kernel that got better should tighten its row."""
 import collections
 import json
@@ -16,15 +16,22 @@ BUILD = pathlib.Path(os.environ.get("FLASHINFER_BUILD_DIR", ROOT / "build" / "re
 OPS = ["single_decode_with_kv_cache", "single_prefill_with_kv_cache", "rmsnorm", "append_paged_kv_cache", "merge_state"]
 SAMPLERS = ["top_k_top_p_sampling_from_probs", "top_k_top_p_sampling_from_logits", "top_p_renorm_probs", "chain_speculative_sampling"]
 PRODUCT_OPS = ["mm_bf16", "mm_fp8", "mm_fp4", "mm_mxfp8", "gemm_fp8_nt_groupwise", "mm_gguf"]
+OF_SM_89 = ["single_prefill_with_kv_cache"]
 DIVISION = "I2F.U32.RP"  # begins each integer division
-# Kernel, pattern of its config, and of the main loop: instructions, integer divisions, loads from shared memory and conversions to 16 bits for each
-# HMMA (a product of 16 rows takes two of B from one LDSM, and A from another; of an 8-bit cache B is two conversions). Masks and a last, incomplete
+# Target, kernel, pattern of its config, and of the main loop: instructions, integer divisions, loads from shared memory and conversions for each
+# product, HMMA or QMMA (a product of 16 rows takes two of B from one LDSM, and A from another; of an 8-bit cache B is two conversions). Masks and a last, incomplete
 # tile of keys are in the loop too, and are branches that most tiles do not take; so are inner loops, once.
-LOOPS = [("attention.attention", r"kv=b?float16,.*warps_k=4,dqk=128", 1350, 0, 0.75, 0.35),
-         ("attention.attention", r"kv=b?float16,.*warps_k=1,dqk=128", 3700, 0, 0.6, 0.35),
-         ("attention.attention", r"kv=b?float16,.*warps_k=4,dqk=64", 1150, 0, 0.75, 0.35),
-         ("attention.attention", r"kv=b?float16,.*warps_k=1,dqk=64", 3300, 0, 0.6, 0.35),
-         ("attention.attention", r"kv=float8_e4m3fn,.*warps_k=4,dqk=128", 2300, 0, 0.4, 2.3)]
+LOOPS = [("sm_90a", "attention.attention", r"kv=b?float16,.*warps_k=4,.*dqk=128", 1350, 0, 0.75, 0.35),
+         ("sm_90a", "attention.attention", r"kv=b?float16,.*warps_k=1,wide=0,.*dqk=128", 3700, 0, 0.6, 0.35),
+         ("sm_90a", "attention.attention", r"kv=b?float16,.*warps_k=4,.*dqk=64", 1150, 0, 0.75, 0.35),
+         ("sm_89", "attention.attention", r"kv=b?float16,.*warps_k=1,wide=0,.*dqk=64", 3300, 0, 0.6, 0.35),
+         # 32 rows a warp: at D 64 Q is in registers.
+         ("sm_90a", "attention.attention", r"kv=b?float16,.*wide=1,held=0,.*dqk=128", 6500, 0, 0.32, 0.2),
+         ("sm_90a", "attention.attention", r"kv=b?float16,.*wide=1,held=4,.*dqk=64", 5600, 0, 0.25, 0.25),
+         ("sm_89", "attention.attention", r"kv=b?float16,.*wide=1,held=0,.*dqk=128,dvo=128,threads=256", 6500, 0, 0.32, 0.2),
+         # e4m3 queries and caches: logits are half as many products, of which nothing is converted.
+         ("sm_89", "attention.attention", r"q=float8_e4m3fn,kv=float8_e4m3fn,.*wide=1,.*e4m3=1,dqk=128", 6500, 0, 0.25, 1.1),
+         ("sm_90a", "attention.attention", r"kv=float8_e4m3fn,.*warps_k=4,.*dqk=128", 2300, 0, 0.4, 2.3)]
 
 # Of products: parts of the config; of the loop along k: instructions; of the kernel: registers. 16 x 32 (warps_k=4): a warp's share of a step of 128
 # along k, 8 products; 128 x 128: a step of 64, 64 products.
@@ -53,9 +60,14 @@ class Code:
         """One more than the highest that an instruction names."""
         return 1 + max(int(r) for x in self.instructions for r in re.findall(r"\bR(\d+)\b", x))
 
+    def products(self, begin=0, end=None):
+        """Of tensor cores: of 16 bits, of 8 bits."""
+        found = self.count(begin, end)
+        return found["HMMA"] + found["QMMA"]
+
     def loop_along_k(self):
         """The shortest loop with products."""
-        return min((last - first, first, last) for first, last in self.loops if self.count(first, last + 1)["HMMA"])[1:]
+        return min((last - first, first, last) for first, last in self.loops if self.products(first, last + 1))[1:]
 
     def __init__(self, text):
         labels, self.instructions = {}, []
@@ -72,7 +84,7 @@ class Code:
 
     def main_loop(self):
         """The shortest of the loops with most products: (first, last)."""
-        with_products = [(self.count(first, last + 1)["HMMA"], first - last, first, last) for first, last in self.loops]
+        with_products = [(self.products(first, last + 1), first - last, first, last) for first, last in self.loops]
         return max(with_products)[2:]
 
 
@@ -81,18 +93,19 @@ class Sass(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.kernels = cls.compiled(OPS) + cls.compiled(PRODUCT_OPS, "--all")
+        cls.of_sm_89 = cls.compiled(OF_SM_89, "--all", target="sm_89")
         cls.samplers = cls.compiled(SAMPLERS)
 
     @staticmethod
-    def compiled(ops, *which):
+    def compiled(ops, *which, target="sm_90a"):
         kernels = []
         with tempfile.TemporaryDirectory() as out:
             named = [word for op in ops for word in ("--op", op)]
-            done = subprocess.run([BUILD / "bin" / "flashinfer", "aot", "--targets", "sm_90a", *named, *which, "--out", out, "--quiet"], capture_output=True,
+            done = subprocess.run([BUILD / "bin" / "flashinfer", "aot", "--targets", target, *named, *which, "--out", out, "--quiet"], capture_output=True,
                                   text=True, env=dict(os.environ, VIRTUAL_ENV=str(ROOT / ".venv")), timeout=600)
             if done.returncode:
                 raise AssertionError(done.stderr[-2000:])
-            for meta in sorted(pathlib.Path(out).glob("sm_90a/*/meta.json")):
+            for meta in sorted(pathlib.Path(out).glob(f"{target}/*/meta.json")):
                 about = json.loads(meta.read_text())
                 text = subprocess.run([find_nvdisasm(), "-c", meta.parent / "kernel.cubin"], capture_output=True, text=True, check=True).stdout
                 kernels.append((about["name"], about["config"], Code(text)))
@@ -101,7 +114,7 @@ class Sass(unittest.TestCase):
     def test_no_spill_and_no_generic_access(self):
         """Local memory is a spill. A generic load, store or atomic has lost the address space: it is slower than one of global or shared memory."""
         self.assertGreater(len(self.kernels), 10)
-        for name, config, code in self.kernels:
+        for name, config, code in self.kernels + self.of_sm_89:
             with self.subTest(name + config):
                 self.assertGreater(len(code.instructions), 50)
                 found = code.count()
@@ -118,16 +131,16 @@ class Sass(unittest.TestCase):
                     self.assertEqual({k: found[k] for k in ("LD", "ST", "ATOM") if found[k]}, {}, f"instructions {first} to {last}")
 
     def test_the_main_loop_of_attention(self):
-        for name, pattern, length, divisions, loads, conversions in LOOPS:
-            codes = [c for n, config, c in self.kernels if n == name and re.search(pattern, config)]
+        for target, name, pattern, length, divisions, loads, conversions in LOOPS:
+            codes = [c for n, config, c in (self.of_sm_89 if target == "sm_89" else self.kernels) if n == name and re.search(pattern, config)]
             self.assertTrue(codes, f"no kernel {name} with {pattern}")
             for code in codes:
-                with self.subTest(pattern):
+                with self.subTest(target + " " + pattern):
                     first, last = code.main_loop()
-                    found = code.count(first, last + 1)
-                    self.assertGreater(found["HMMA"], 0)
-                    self.assertLessEqual(found["LDSM"] / found["HMMA"], loads)
-                    self.assertLessEqual(found["F2FP"] / found["HMMA"], conversions)
+                    found, products = code.count(first, last + 1), code.products(first, last + 1)
+                    self.assertGreater(products, 0)
+                    self.assertLessEqual(found["LDSM"] / products, loads)
+                    self.assertLessEqual(found["F2FP"] / products, conversions)
                     self.assertLessEqual(sum(x.startswith(DIVISION) for x in code.instructions[first:last + 1]), divisions)
                     self.assertLessEqual(last + 1 - first, length)
 
@@ -140,7 +153,7 @@ class Sass(unittest.TestCase):
                 with self.subTest(part + " " + tile):
                     first, last = code.loop_along_k()
                     found = code.count(first, last + 1)
-                    self.assertLessEqual(found["LDSM"] / found["HMMA"], 0.75)
+                    self.assertLessEqual(found["LDSM"] / code.products(first, last + 1), 0.75)
                     self.assertEqual({k: found[k] for k in ("CALL", "MUFU", "F2I") if found[k]}, {})
                     self.assertLessEqual(last + 1 - first, length)
                     self.assertLessEqual(code.registers(), registers)

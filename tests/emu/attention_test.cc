@@ -55,6 +55,7 @@ struct Call {
   int window = -1;
   float cap = 0;
   bool mask = false, sinks = false, alibi = false;
+  int e4m3 = 0;  // AttentionCudaConfig
 };
 
 void* module() {
@@ -126,16 +127,18 @@ class Attention {
 
   /// Runs every kind of tile; returns what the emulator said.
   /// `spare`: tiles without rows, as in the grid of a captured graph.
-  std::string run(uint64_t seed, bool count = false, size_t spare = 0) {
+  /// `wide`: 32 rows a warp where there are many.
+  std::string run(uint64_t seed, bool count = false, size_t spare = 0, bool wide = false) {
     std::string error;
     const AttentionConfig c{s_.dtype, s_.cache.value_or(s_.dtype), s_.out, false};
     const bool cores = !cuda::attention_refusal(c, p_, true).empty();
     EXPECT_EQ(cores ? cuda::attention_cores_refusal(c, p_) : "", "");
     EXPECT_TRUE(cores || cuda::attention_copy_bytes(c, p_) == 16);
     const int group = s_.heads / s_.kv_heads;
-    const std::string type = s_.dtype == DType::kF32    ? "f32"
-                             : s_.dtype == DType::kBF16 ? "bf16"
-                                                        : "f16",
+    const std::string type = s_.dtype == DType::kF32      ? "f32"
+                             : s_.dtype == DType::kBF16   ? "bf16"
+                             : s_.dtype == DType::kF8E4M3 ? "e4m3"
+                                                          : "f16",
                       cache = c.kv == c.q              ? ""
                               : c.kv == DType::kF8E5M2 ? "_e5m2"
                                                        : "_e4m3",
@@ -143,8 +146,12 @@ class Attention {
     for (const bool few : {true, false}) {
       int64_t most = 0;
       for (const auto& r : s_.requests) most = std::max<int64_t>(most, int64_t{r.tokens} * group);
-      AttentionCudaConfig cfg = cuda::attention_config(c, p_, few, most);
-      if (!few) cfg.threads = s_.dqk == 128 ? 256 : 128;  // those that were built
+      AttentionCudaConfig cfg =
+          cuda::attention_config(c, p_, few, most, {.shared_bytes = 232448, .wide = false, .e4m3 = s_.e4m3});
+      if (!few) {  // those that were built
+        cfg.threads = s_.dqk == 128 && !wide ? 256 : 128;
+        cfg.wide = wide, cfg.held = wide && s_.dqk == 64 ? 4 : 0;
+      }
       const AttentionCoresConfig plain = cuda::attention_cores_config(c, p_);
       cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cores ? plain.rows : cfg.rows(), few);
       if (w.tiles.empty()) continue;
@@ -170,7 +177,11 @@ class Attention {
         launch("cores" + (c.kv == DType::kF32 ? "_f32" : cache) + "_" + dim,
                cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
       } else {
-        launch(type + cache + "_" + dim + (few ? "_few" : "_many"),
+        launch(type + cache + "_" + dim +
+                   (few        ? "_few"
+                    : cfg.wide ? "_wide"
+                               : "_many") +
+                   (s_.e4m3 == 2 ? "_all" : ""),
                cuda::attention_launch(cfg, p_, w.tiles.size(), false));
       }
       if (!w.cuts.empty())
@@ -258,10 +269,20 @@ void check(const char* name, const Call& s) {
     Attention a(s);
     EXPECT_EQ(a.run(seed), "") << name << ", seed " << seed;
     const auto [o, lse] = a.worst();
-    EXPECT_LT(o, s.dtype == DType::kBF16 ? 0.03 : s.dtype == DType::kF16 ? 0.004 : 1e-5) << name << ", seed " << seed;
-    EXPECT_LT(lse, 1e-3) << name << ", seed " << seed;
+    // Sums of e4m3 keep 14 bits; weights of e4m3 four.
+    const double most = s.e4m3 == 2              ? 0.2
+                        : s.out == DType::kBF16  ? 0.03
+                        : s.out == DType::kF16   ? 0.004
+                        : s.dtype == DType::kF32 ? 1e-5
+                                                 : 0.004;
+    EXPECT_LT(o, most) << name << ", seed " << seed;
+    EXPECT_LT(lse, s.e4m3 != 0 ? 4e-3 : 1e-3) << name << ", seed " << seed;
     if (seed == 0) first.run(0);
     EXPECT_TRUE(a.output() == first.output()) << name << ": the schedule changed the result";
+    if (s.dtype == DType::kF32 || s.dqk > 128) continue;
+    Attention wide(s);
+    EXPECT_EQ(wide.run(seed, false, 0, true), "") << name << ", 32 rows a warp, seed " << seed;
+    EXPECT_TRUE(wide.output() == first.output()) << name << ": 32 rows a warp changed the result";
   }
 }
 
@@ -338,6 +359,22 @@ TEST(EmuAttention, NarrowCaches) {
   check("e4m3, window", with(e4m3, {{90, 150}, {1, 350}}));
 }
 
+/// Queries and caches of e4m3, multiplied as such: the logits, or all.
+TEST(EmuAttention, ProductsOfE4m3) {
+  for (const int e4m3 : {1, 2}) {
+    Call s{.dtype = DType::kF8E4M3, .dqk = 128, .dvo = 128, .e4m3 = e4m3};
+    const auto with = [&](std::vector<cuda::AttentionShape> requests) {
+      s.requests = std::move(requests);
+      return s;
+    };
+    check("e4m3, decode", with({{1, 1}, {1, 127}, {1, 128}, {2, 129}, {1, 600}}));
+    s.causal = true;
+    check("e4m3, prefill", with({{40, 40}, {33, 100}, {0, 5}, {1, 1}, {20, 5}}));
+    s.page = 7, s.cap = 5.0f, s.alibi = true, s.window = 37;
+    check("e4m3, cap, alibi, window, pages", with({{50, 70}, {90, 150}}));
+  }
+}
+
 TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
   const Call alone{.requests = {{40, 90}}, .causal = true},
       among{.requests = {{40, 90}, {300, 300}, {1, 500}}, .causal = true};
@@ -350,12 +387,23 @@ TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
 }
 
 TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
-  for (const auto& [few, narrow] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+  struct Kind {
+    bool few;
+    int cache;  // 0: f16, 1: e4m3, 2: e4m3 queries too, whose logits are products of e4m3, 3: and outputs
+    bool wide;
+  };
+  std::vector<Kind> kinds;
+  for (const int cache : {0, 1, 2, 3})
+    for (const auto& [few, wide] : {std::pair{true, false}, {false, false}, {false, true}})
+      kinds.push_back({few, cache, wide});
+  for (const auto& [few, cache, wide] : kinds) {
+    const bool narrow = cache > 0;
     Call s{.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .heads = 4, .kv_heads = 1};
     if (narrow) s.cache = DType::kF8E4M3;
+    if (cache > 1) s.dtype = DType::kF8E4M3, s.out = DType::kBF16, s.e4m3 = cache - 1;
     s.requests = few ? std::vector<cuda::AttentionShape>{{1, 256}} : std::vector<cuda::AttentionShape>{{32, 256}};
     Attention a(s);
-    EXPECT_EQ(a.run(0, true), "");
+    EXPECT_EQ(a.run(0, true, 0, wide), "");
     const emu::Counts& c = a.counts();
     for (const emu::LineCount& l : c.lines) {
       const bool loop = l.where.find("async.h") != std::string::npos || l.where.find("mma.h") != std::string::npos;
@@ -364,7 +412,7 @@ TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
       }
     }
     // K and V once, Q once: 256 keys of 2 x 256 bytes (8-bit: 128), and the queries.
-    const uint64_t least = 256 * (narrow ? 256 : 512) + s.requests[0].tokens * 4ull * 256;
+    const uint64_t least = 256 * (narrow ? 256 : 512) + s.requests[0].tokens * 4ull * (cache > 1 ? 128 : 256);
     EXPECT_GE(c.global_load_sectors * 32, least);
     EXPECT_LE(c.global_load_sectors * 32, least * 104 / 100 + 4096) << c.text();
     EXPECT_GT(c.mma, 0u);

@@ -109,8 +109,8 @@ __attribute__((always_inline, no_sanitize("thread"))) inline float element(T x) 
   else
     return widen(x.bits, 4, 3, true);
 }
-/// The sum is computed in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest
-/// product.
+/// 16 bits: the sum is computed in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the
+/// largest product.
 template <class T>
 FI_TWIN void multiply(void* const* operands, uint32_t) {
   constexpr int kPer = 4 / sizeof(T), kK = 8 * kPer;
@@ -136,6 +136,49 @@ FI_TWIN void multiply(void* const* operands, uint32_t) {
   for (int l = 0; l < 32; ++l)
     for (int i = 0; i < 4; ++i)
       static_cast<Mma*>(operands[l])->d.r[i] = static_cast<float>(d[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2]);
+}
+/// FP8: products and c are aligned to the largest of them and cut to 14 bits before they are added, as GPUs are known
+/// to do; so sums of many steps, or of terms of different size, lose what a kernel must not rely on.
+template <>
+FI_TWIN void multiply<e4m3_t>(void* const* operands, uint32_t) {
+  double a[16][32], b[8][32];
+  for (int l = 0; l < 32; ++l) {
+    const Mma& m = *static_cast<const Mma*>(operands[l]);
+    const int g = l / 4, t = l % 4;
+    e4m3_t x[4];
+    for (int i = 0; i < 4; ++i) {
+      __builtin_memcpy(x, &m.a.r[i], 4);
+      for (int e = 0; e < 4; ++e) a[g + i % 2 * 8][4 * t + e + i / 2 * 16] = static_cast<double>(element(x[e]));
+    }
+    for (int i = 0; i < 2; ++i) {
+      __builtin_memcpy(x, &m.b.r[i], 4);
+      for (int e = 0; e < 4; ++e) b[g][4 * t + e + i * 16] = static_cast<double>(element(x[e]));
+    }
+  }
+  for (int l = 0; l < 32; ++l)
+    for (int i = 0; i < 4; ++i) {
+      Mma& m = *static_cast<Mma*>(operands[l]);
+      const double *x = a[l / 4 + i / 2 * 8], *y = b[2 * (l % 4) + i % 2], c = static_cast<double>(m.c.r[i]);
+      double terms[33], largest = c < 0 ? -c : c, sum = 0;
+      terms[32] = c;
+      for (int k = 0; k < 32; ++k) {
+        terms[k] = x[k] * y[k];
+        const double magnitude = terms[k] < 0 ? -terms[k] : terms[k];
+        if (!(magnitude <= largest)) largest = magnitude;  // NaN stays
+      }
+      const uint64_t exponent = __builtin_bit_cast(uint64_t, largest) >> 52;
+      if (exponent < 64 || exponent == 0x7ff) {  // nothing to align; infinities and NaN
+        for (const double term : terms) sum += term;
+      } else {
+        // Adding 1.5 * 2^52 units rounds to units; one that is larger in magnitude than the term was rounded up.
+        const double unit = __builtin_bit_cast(double, (exponent - 13) << 52), large = unit * 0x1.8p52;
+        for (const double term : terms) {
+          const double near = (term + large) - large;
+          sum += near > term && term > 0 ? near - unit : near < term && term < 0 ? near + unit : near;
+        }
+      }
+      m.d.r[i] = static_cast<float>(sum);
+    }
 }
 #undef FI_TWIN
 }  // namespace emulated

@@ -26,6 +26,7 @@ constexpr op::Case kSingleDecode[] = {
 constexpr op::Case kSinglePrefill[] = {
     {"causal", "q=bf16:70x6x64 k=bf16:130x2x64 v=bf16:130x2x64 causal=True return_lse=True", "cpu", op::kAot | op::kTrace},
     {"not_causal_f16", "q=f16:17x4x128 k=f16:90x4x128 v=f16:90x4x128 return_lse=True", "cpu", op::kAot},
+    {"causal_d128", "q=bf16:70x4x128 k=bf16:130x2x128 v=bf16:130x2x128 causal=True return_lse=True", "cpu", op::kAot},
     {"f32_hnd", "q=f32:17x4x64 k=f32:2x90x64 v=f32:2x90x64 causal=True kv_layout='HND' return_lse=True", "cpu", op::kAot},
     {"more_rows_than_keys", "q=bf16:40x4x64 k=bf16:9x2x64 v=bf16:9x2x64 causal=True return_lse=True"},
     {"no_rows", "q=bf16:0x4x64 k=bf16:9x2x64 v=bf16:9x2x64 causal=True return_lse=True"},
@@ -53,6 +54,7 @@ constexpr op::Case kSinglePrefill[] = {
                   "causal=True return_lse=True"},
     {"fp8_query_even_scales", "q=e4m3:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 scale_q=f32:4:const(0.5) scale_k=f32:2:const(3) scale_v=f32:2:const(2) "
                               "window_left=50 causal=True return_lse=True"},
+    {"fp8_query_d128", "q=e4m3:70x4x128 k=e4m3:170x2x128 v=e4m3:170x2x128 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
     {"e5m2_query_rope", "q=e5m2:70x4x64 k=bf16:170x2x64 v=bf16:170x2x64 pos_encoding_mode='ROPE_LLAMA' causal=True return_lse=True"},
     {"nvfp4_cache", "q=bf16:70x4x64:normal(0,0.25) k=u8:170x2x32:randint(0,256) v=u8:170x2x32:randint(0,256) kv_cache_sf=(e4m3:170x2x4,e4m3:170x2x4) "
                     "k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},

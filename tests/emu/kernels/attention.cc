@@ -25,6 +25,23 @@ ENTRY(bf16_e5m2_64_few, .q = DType::kBF16, .kv = DType::kF8E5M2, .o = DType::kBF
       .threads = 128, .copy = 16)
 ENTRY(bf16_e5m2_64_many, .q = DType::kBF16, .kv = DType::kF8E5M2, .o = DType::kBF16, .warps_k = 1, .dqk = 64, .dvo = 64,
       .threads = 128, .copy = 16)
+ENTRY(bf16_64_wide, .q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .wide = 1, .held = 4,
+      .dqk = 64, .dvo = 64, .threads = 128, .copy = 16)
+ENTRY(f16_128_wide, .q = DType::kF16, .kv = DType::kF16, .o = DType::kF16, .warps_k = 1, .wide = 1, .dqk = 128,
+      .dvo = 128, .threads = 128, .copy = 16)
+ENTRY(f16_e4m3_128_wide, .q = DType::kF16, .kv = DType::kF8E4M3, .o = DType::kF16, .warps_k = 1, .wide = 1, .dqk = 128,
+      .dvo = 128, .threads = 128, .copy = 16)
+ENTRY(bf16_e5m2_64_wide, .q = DType::kBF16, .kv = DType::kF8E5M2, .o = DType::kBF16, .warps_k = 1, .wide = 1, .held = 4,
+      .dqk = 64, .dvo = 64, .threads = 128, .copy = 16)
+#define E4M3(name, k, two, products, count)                                                            \
+  ENTRY(name, .q = DType::kF8E4M3, .kv = DType::kF8E4M3, .o = DType::kBF16, .warps_k = k, .wide = two, \
+        .e4m3 = products, .dqk = 128, .dvo = 128, .threads = count, .copy = 16)
+E4M3(e4m3_128_few, 4, 0, 1, 128)
+E4M3(e4m3_128_many, 1, 0, 1, 256)
+E4M3(e4m3_128_wide, 1, 1, 1, 128)
+E4M3(e4m3_128_few_all, 4, 0, 2, 128)
+E4M3(e4m3_128_many_all, 1, 0, 2, 256)
+E4M3(e4m3_128_wide_all, 1, 1, 2, 128)
 #define CORES(name, ...)                                       \
   inline constexpr AttentionCoresConfig k_##name{__VA_ARGS__}; \
   FI_CUDA_ENTRY_NAMED(name, AttentionCudaParams, cu::attention_cores<k_##name>)
@@ -40,3 +57,5 @@ inline constexpr AttentionMergeCudaConfig kMergeBF16{.o = DType::kBF16, .columns
     kMergeF16{.o = DType::kF16, .columns = 4, .dvo = 128, .threads = 128};
 FI_CUDA_ENTRY_NAMED(merge_bf16, AttentionCudaParams, cu::attention_merge<kMergeBF16>)
 FI_CUDA_ENTRY_NAMED(merge_f16, AttentionCudaParams, cu::attention_merge<kMergeF16>)
+inline constexpr AttentionMergeCudaConfig kMergeE4m3{.o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128};
+FI_CUDA_ENTRY_NAMED(merge_e4m3, AttentionCudaParams, cu::attention_merge<kMergeE4m3>)

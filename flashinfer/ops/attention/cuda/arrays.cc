@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/env.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
@@ -22,6 +23,17 @@ std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device)
     return "a custom variant transforms keys of 8-bit caches in f32";
   return cuda::attention_refusal(cuda_config(p), a, jit::arch_of_number(jit::arch_number(device)).async_copy);
 }
+cuda::AttentionLimits limits_of(const Plan& p, Device device) {
+  // A variant's functions take registers that 32 rows a warp leave none of.
+  const bool wide = p.jit_args.is_none() && env::text("FLASHINFER_CUDA_PREFILL_ROWS") != "16";
+  const jit::Arch& arch = jit::arch_of_number(jit::arch_number(device));
+  const std::string& e4m3 = env::text("FLASHINFER_CUDA_FP8_ATTENTION");
+  return {.shared_bytes = arch.shared_bytes,
+          .wide = wide,
+          .e4m3 = !cuda::attention_has_e4m3(arch.number) || e4m3 == "none" ? 0
+                  : e4m3 == "all"                                          ? 2
+                                                                           : 1};
+}
 int64_t partial_width(const Plan& p) { return p.head_dim_vo + (p.jit_args.is_none() ? 1 : 2); }
 
 int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
@@ -36,7 +48,7 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
 namespace {
 
 /// The kernels' Configs for requests of few and of many rows.
-std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores) {
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   int64_t most = 0;
   for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
@@ -46,7 +58,7 @@ std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores
     if (cores)
       part.cores = cuda::attention_cores_config(config, a);
     else
-      part.config = cuda::attention_config(config, a, part.few, most * group_of(p));
+      part.config = cuda::attention_config(config, a, part.few, most * group_of(p), limits_of(p, device));
     part.tile_rows = cores ? part.cores.rows : part.config.rows();
   }
   return kinds;
@@ -133,7 +145,7 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
 }
 
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
-  return arrays_of(p, kinds_of(p, a, cores), cores, device, cuda::attention_chunk);
+  return arrays_of(p, kinds_of(p, a, cores, device), cores, device, cuda::attention_chunk);
 }
 
 namespace {

@@ -72,7 +72,7 @@ GraphKernels kernels_of(const Plan& p, Device device) {
     if (k.cores)
       part.cores = cuda::attention_cores_config(config, a);
     else
-      part.config = cuda::attention_config(config, a, part.few, k.most);
+      part.config = cuda::attention_config(config, a, part.few, k.most, limits_of(p, device));
     part.tile_rows = k.cores ? part.cores.rows : part.config.rows();
   }
   return k;

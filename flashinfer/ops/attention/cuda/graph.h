@@ -102,6 +102,8 @@ int group_of(const Plan& p);
 AttentionConfig cuda_config(const Plan& p);
 /// Why tensor cores do not run a plan, whatever its tensors; empty when they do.
 std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device);
+/// For the kernels on tensor cores.
+cuda::AttentionLimits limits_of(const Plan& p, Device device);
 /// f32 values of a partial row: its output and its state.
 int64_t partial_width(const Plan& p);
 

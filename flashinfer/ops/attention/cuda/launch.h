@@ -61,22 +61,52 @@ inline int attention_scale_copy_bytes(const AttentionConfig& c, const AttentionP
   return wide && rows % 8 == 0 ? 8 : rows % 4 == 0 ? 4 : 1;
 }
 
+/// Whether products of e4m3 are an instruction. For sm_90 to sm_110 the compiler converts their operands to f16, each
+/// time; a kernel that does so itself converts once.
+constexpr bool attention_has_e4m3(int arch) { return arch == 89 || arch >= 120; }
+
+/// What a GPU and a call allow attention_config.
+struct AttentionLimits {
+  int shared_bytes;  // most shared memory of a block; an SM has 1 KB more than its one largest block
+  bool wide = true;  // AttentionCudaConfig::wide
+  int e4m3 = 0;      // AttentionCudaConfig::e4m3, at most
+};
+/// Whether an SM holds two blocks: each takes 1 KB more than it asks for.
+inline bool two_blocks_fit(const AttentionCudaConfig& c, const AttentionLimits& limits) {
+  return 2 * (c.shared_bytes() + 1024) <= limits.shared_bytes + 1024;
+}
 /// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys:
-/// with one warp of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or 128 where
-/// half the traffic of K and V pays and shared memory and registers allow it (D <= 128): K and V of a tile are then
-/// read for twice the rows. The kind depends on the request alone; 64 or 128 rows give the same bits.
+/// with one warp of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or, where
+/// there are more rows and registers allow it (D <= 128), of 128 or 256: K and V of a tile are then read for more rows.
+/// There a warp takes 32 rows, for which it reads K and V from shared memory once: four warps, of which an SM holds two
+/// blocks, else eight, for requests that fill them, else eight warps of 16 rows. The kind depends on the request alone;
+/// all tiles of many rows give the same bits.
 inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few,
-                                            int64_t most_rows) {
-  const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
-  return {.q = c.q,
-          .kv = c.kv,
-          .o = c.o,
-          .warps_k = static_cast<unsigned char>(few ? 4 : 1),
-          .dqk = static_cast<short>(p.head_dim_qk),
-          .dvo = static_cast<short>(p.head_dim_vo),
-          .threads = static_cast<short>(wide ? 256 : 128),
-          .copy = 16,
-          .scale_copy = static_cast<short>(c.kv == DType::kF4E2M1x2 ? 8 : 0)};
+                                            int64_t most_rows, const AttentionLimits& limits) {
+  AttentionCudaConfig k{.q = c.q,
+                        .kv = c.kv,
+                        .o = c.o,
+                        .warps_k = static_cast<unsigned char>(few ? 4 : 1),
+                        .dqk = static_cast<short>(p.head_dim_qk),
+                        .dvo = static_cast<short>(p.head_dim_vo),
+                        .threads = 128,
+                        .copy = 16,
+                        .scale_copy = static_cast<short>(c.kv == DType::kF4E2M1x2 ? 8 : 0)};
+  const bool e4m3 = c.q == DType::kF8E4M3 && c.kv == DType::kF8E4M3 && p.head_dim_qk % 32 == 0;
+  k.e4m3 = static_cast<short>(e4m3 ? limits.e4m3 : 0);
+  if (few || most_rows <= 64 || p.head_dim_qk > 128) return k;
+  if (limits.wide && !(k.e4m3 == 2 && p.head_dim_qk > 64)) {  // which would spill
+    AttentionCudaConfig wide = k;
+    wide.wide = 1;
+    // Q of 32 rows at D 128 would take 64 registers beside 128 of outputs and 64 of logits.
+    wide.held =
+        static_cast<unsigned char>(p.head_dim_qk <= 64 ? wide.used_dim(p.head_dim_qk) / (wide.e4m3 ? 32 : 16) : 0);
+    if (two_blocks_fit(wide, limits)) return wide;
+    wide.threads = 256;
+    if (most_rows > 128 && wide.shared_bytes() <= limits.shared_bytes) return wide;
+  }
+  k.threads = 256;
+  return k;
 }
 
 /// The same of the kernel without tensor cores, which supports what they do not: other element types, rotation, scales

@@ -92,13 +92,18 @@ FI_GLOBAL_FN void store_queries(f16_t* to, RowFactors* of_rows, const AttentionC
       power = row_power(warp_reduce<kLanes>(top, [](float a, float b) { return max_magnitude(a, b); }));
     }
     if (piece < C.used_dim(C.dqk) / 8) {
-      uint32_t y[4];  // in the order along D that K's conversion gives
+      if constexpr (C.e4m3 != 0) {
+        Q* at = reinterpret_cast<Q*>(to) + swizzle<pitch_of(C.q_row_bytes())>(row, piece / 2) * 16 + piece % 2 * 8;
+        store_shared(at, from);
+      } else {
+        uint32_t y[4];  // in the order along D that K's conversion gives
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int first = C.fp4() ? i : 2 * i, second = C.fp4() ? i + 4 : 2 * i + 1;
-        y[i] = pack2<f16_t>(x[first] * power.inverse, x[second] * power.inverse);
+        for (int i = 0; i < 4; ++i) {
+          const int first = C.fp4() ? i : 2 * i, second = C.fp4() ? i + 4 : 2 * i + 1;
+          y[i] = pack2<f16_t>(x[first] * power.inverse, x[second] * power.inverse);
+        }
+        store_words<C, kLanes>(reinterpret_cast<uint32_t*>(to), row, piece, y);
       }
-      store_words<C, kLanes>(reinterpret_cast<uint32_t*>(to), row, piece, y);
     }
     if (piece == 0) {
       float factor = power.factor * (C.fp4() ? kSmallE2m1 : 1.0f);
@@ -109,41 +114,100 @@ FI_GLOBAL_FN void store_queries(f16_t* to, RowFactors* of_rows, const AttentionC
   }
 }
 
-/// S = Q K for 16 rows and kBlocks * 8 keys. `k`: a row of 32 keys a lane.
+/// S = Q K for the warp's rows and kBlocks * 8 keys. `k`: a row of 32 keys a lane.
 template <AttentionCudaConfig C, int kBlocks, class QRow, class KRow>
-FI_GLOBAL_FN void narrow_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k) {
+FI_GLOBAL_FN void narrow_logits(Acc (&s)[C.row_tiles()][kBlocks], const HeldQueries<C>& held, const QRow& q,
+                                const KRow& k) {
   static_assert(kBlocks % 4 == 0);
-#pragma unroll
-  for (int n = 0; n < kBlocks; ++n) s[n] = {};
-#pragma unroll 4
-  for (uint32_t step = 0; step < steps_of(C.dqk); ++step) {
-    const Frag4 a = load_matrix4(q.at(0, step / 4 * 8, step % 4));
+  const auto multiply = [&](const Frag4(&a)[C.row_tiles()], uint32_t step) {
 #pragma unroll
     for (uint32_t n = 0; n < kBlocks; n += 4) {
       const Frag4 b = load_matrix4(k.piece(n * 8, step));
 #pragma unroll
       for (uint32_t e = 0; e < 4; ++e) {
         const TwoPairs x = four_halves<scalar_of_t<C.kv>, false>(b.r[e]);
-        s[n + e] = mma<f16_t>(a, {{x.r[0], x.r[1]}}, s[n + e]);
+#pragma unroll
+        for (uint32_t r = 0; r < C.row_tiles(); ++r) s[r][n + e] = mma<f16_t>(a[r], {{x.r[0], x.r[1]}}, s[r][n + e]);
       }
     }
+  };
+  clear(s);
+#pragma unroll
+  for (uint32_t step = 0; step < C.held; ++step) multiply(held.a[step], step);
+#pragma unroll 4
+  for (uint32_t step = C.held; step < steps_of(C.dqk); ++step) {
+    Frag4 a[C.row_tiles()];
+#pragma unroll
+    for (uint32_t r = 0; r < C.row_tiles(); ++r) a[r] = load_matrix4(q.at(16 * r, step / 4 * 8, step % 4));
+    multiply(a, step);
   }
 }
 
-/// The operand of 16 keys' weights.
-FI_GLOBAL_FN Frag4 weights_of(const Acc& x, const Acc& y) {
-  return {{pack2<f16_t>(x.r[0], x.r[1]), pack2<f16_t>(x.r[2], x.r[3]), pack2<f16_t>(y.r[0], y.r[1]),
-           pack2<f16_t>(y.r[2], y.r[3])}};
+/// The same of e4m3 queries: bytes of Q and K lie as the product of e4m3 takes them, nothing is converted.
+template <AttentionCudaConfig C, int kBlocks, class QRow, class KRow>
+FI_GLOBAL_FN void e4m3_logits(Acc (&s)[C.row_tiles()][kBlocks], const HeldQueries<C>& held, const QRow& q,
+                              const KRow& k) {
+  static_assert(kBlocks % 4 == 0 && C.dqk % 32 == 0 && C.q == DType::kF8E4M3 && C.kv == DType::kF8E4M3);
+  const auto multiply = [&](const Frag4(&a)[C.row_tiles()], uint32_t step) {
+#pragma unroll
+    for (uint32_t n = 0; n < kBlocks; n += 4) {
+      const Frag4 x = load_matrix4(k.piece(n * 8, 2 * step)), y = load_matrix4(k.piece(n * 8, 2 * step + 1));
+#pragma unroll
+      for (uint32_t e = 0; e < 4; ++e)
+#pragma unroll
+        for (uint32_t r = 0; r < C.row_tiles(); ++r) s[r][n + e] = mma<e4m3_t>(a[r], {{x.r[e], y.r[e]}}, s[r][n + e]);
+    }
+  };
+  clear(s);
+#pragma unroll
+  for (uint32_t step = 0; step < C.held; ++step) multiply(held.a[step], step);
+#pragma unroll 2
+  for (uint32_t step = C.held; step < C.dqk / 32; ++step) {
+    Frag4 a[C.row_tiles()];
+#pragma unroll
+    for (uint32_t r = 0; r < C.row_tiles(); ++r) a[r] = load_matrix4(q.at(16 * r, step / 4 * 8, step % 4));
+    multiply(a, step);
+  }
+}
+
+/// O = O * old(tile, half) + P V, P in e4m3; columns as in add_narrow_values. Of V, transposed, bytes are sorted by
+/// column: keys 2t, 2t + 1, 2t + 8 and 2t + 9 of 16, which is P's order. GPUs cut sums of such products to 14 bits, so
+/// they are f32 from tile to tile.
+template <AttentionCudaConfig C, int kBlocks, class Old, class Row>
+FI_GLOBAL_FN void add_e4m3_values(Outputs<C>& o, const Weights<C, kBlocks>& w, const Old& old, const Row& v) {
+  static_assert(kBlocks % 4 == 0);
+#pragma unroll
+  for (uint32_t step = 0; step < steps_of(C.dvo); ++step) {
+    Acc part[2][C.row_tiles()];
+    clear(part);
+#pragma unroll
+    for (uint32_t n = 0; n < kBlocks; n += 4) {
+      const Frag4 b = load_matrix4_transposed(v.piece(n * 8, step));
+#pragma unroll
+      for (uint32_t odd = 0; odd < 2; ++odd) {
+        const uint32_t which = odd ? 0x7531 : 0x6420;
+        const Frag2 column{{pick_bytes(b.r[0], b.r[1], which), pick_bytes(b.r[2], b.r[3], which)}};
+#pragma unroll
+        for (uint32_t r = 0; r < C.row_tiles(); ++r) part[odd][r] = mma<e4m3_t>(w.a[r][n / 4], column, part[odd][r]);
+      }
+    }
+#pragma unroll
+    for (uint32_t odd = 0; odd < 2; ++odd)
+#pragma unroll
+      for (uint32_t r = 0; r < C.row_tiles(); ++r)
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i) {
+          float& x = o[r][2 * step + odd].r[i];
+          x = fmaf(x, old(r, i / 2), part[odd][r].r[i]);
+        }
+  }
 }
 
 /// O += P V: even columns of 16 in o[2 i], odd ones in o[2 i + 1].
-template <AttentionCudaConfig C, int kBlocks, int kAll, class Row>
-FI_GLOBAL_FN void add_narrow_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], const Row& v) {
+template <AttentionCudaConfig C, int kBlocks, class Row>
+FI_GLOBAL_FN void add_narrow_values(Outputs<C>& o, const Weights<C, kBlocks>& w, const Row& v) {
 #pragma unroll
   for (uint32_t n = 0; n < kBlocks; n += 4) {
-    Frag4 a[2];
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) a[i] = weights_of(s[n + 2 * i], s[n + 2 * i + 1]);
 #pragma unroll
     for (uint32_t step = 0; step < steps_of(C.dvo); ++step) {
       const Frag4 b = load_matrix4_transposed(v.piece(n * 8, step));
@@ -151,10 +215,13 @@ FI_GLOBAL_FN void add_narrow_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], con
       for (uint32_t i = 0; i < 2; ++i) {
         const TwoPairs x = four_halves<scalar_of_t<C.kv>, true>(b.r[2 * i]),
                        y = four_halves<scalar_of_t<C.kv>, true>(b.r[2 * i + 1]);
-        o[2 * step] = mma<f16_t>(a[i], {{x.r[0], y.r[0]}}, o[2 * step]);
-        o[2 * step + 1] = mma<f16_t>(a[i], {{x.r[1], y.r[1]}}, o[2 * step + 1]);
+#pragma unroll
+        for (uint32_t r = 0; r < C.row_tiles(); ++r) {
+          o[r][2 * step] = mma<f16_t>(w.a[r][n / 2 + i], {{x.r[0], y.r[0]}}, o[r][2 * step]);
+          o[r][2 * step + 1] = mma<f16_t>(w.a[r][n / 2 + i], {{x.r[1], y.r[1]}}, o[r][2 * step + 1]);
+        }
       }
-      if (C.dvo > 128 || C.min_blocks() > 2) sync_warp();  // what ptxas would convert ahead spills
+      if (C.dvo > 128 || C.min_blocks() > 2 || C.wide != 0) sync_warp();  // what ptxas would convert ahead spills
     }
   }
 }

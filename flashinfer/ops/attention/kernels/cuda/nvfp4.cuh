@@ -47,17 +47,14 @@ FI_GLOBAL_FN void copy_scales(uint8_t* to, const uint8_t* from, const int64_t* o
   }
 }
 
-/// S = Q K for 16 rows and kBlocks * 8 keys, whose scales begin at `scales`.
+/// S = Q K for the warp's rows and kBlocks * 8 keys, whose scales begin at `scales`.
 template <AttentionCudaConfig C, int kBlocks, class QRow, class KRow>
-FI_GLOBAL_FN void nvfp4_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k, const uint8_t* scales) {
-  constexpr uint32_t kPitch = C.scale_pitch(C.dqk);
+FI_GLOBAL_FN void nvfp4_logits(Acc (&s)[C.row_tiles()][kBlocks], const HeldQueries<C>& held, const QRow& q,
+                               const KRow& k, const uint8_t* scales) {
+  constexpr uint32_t kPitch = C.scale_pitch(C.dqk), kPieces = C.used_bytes(C.dqk) / 16;
+  static_assert(C.held == 0 || C.held == 2 * kPieces);
   const uint32_t mine = lane() % 4 < 2 ? 0x0000 : 0x1111;  // the piece's first or second scale, for both of a pair
-#pragma unroll
-  for (int n = 0; n < kBlocks; ++n) s[n] = {};
-#pragma unroll 2
-  for (uint32_t piece = 0; piece < C.used_bytes(C.dqk) / 16; ++piece) {
-    const Frag4 a = load_matrix4(q.at(0, piece / 2 * 8, piece % 2 * 2)),
-                b = load_matrix4(q.at(0, piece / 2 * 8, piece % 2 * 2 + 1));
+  const auto multiply = [&](const Frag4(&a)[C.row_tiles()], const Frag4(&b)[C.row_tiles()], uint32_t piece) {
 #pragma unroll
     for (uint32_t n = 0; n < kBlocks; n += 4) {
       const Frag4 keys = load_matrix4(k.piece(n * 8, piece));
@@ -66,23 +63,41 @@ FI_GLOBAL_FN void nvfp4_logits(Acc (&s)[kBlocks], const QRow& q, const KRow& k, 
         const auto* at = reinterpret_cast<const uint16_t*>(scales + ((n + e) * 8 + lane() / 4) * kPitch + piece * 2);
         const uint32_t two = load_shared<1>(at)[0], scale = e4m3_halves(pick_bytes(two, 0, mine));
         const FourPairs x = small_e2m1_halves(keys.r[e]);
-        s[n + e] = mma<f16_t>(a, {{mul_pairs<f16_t>(x.r[0], scale), mul_pairs<f16_t>(x.r[1], scale)}}, s[n + e]);
-        s[n + e] = mma<f16_t>(b, {{mul_pairs<f16_t>(x.r[2], scale), mul_pairs<f16_t>(x.r[3], scale)}}, s[n + e]);
+        const Frag2 low{{mul_pairs<f16_t>(x.r[0], scale), mul_pairs<f16_t>(x.r[1], scale)}},
+            high{{mul_pairs<f16_t>(x.r[2], scale), mul_pairs<f16_t>(x.r[3], scale)}};
+#pragma unroll
+        for (uint32_t r = 0; r < C.row_tiles(); ++r) {
+          s[r][n + e] = mma<f16_t>(a[r], low, s[r][n + e]);
+          s[r][n + e] = mma<f16_t>(b[r], high, s[r][n + e]);
+        }
       }
+    }
+  };
+  clear(s);
+  if constexpr (C.held > 0) {
+#pragma unroll
+    for (uint32_t piece = 0; piece < kPieces; ++piece) multiply(held.a[2 * piece], held.a[2 * piece + 1], piece);
+  } else {
+#pragma unroll 2
+    for (uint32_t piece = 0; piece < kPieces; ++piece) {
+      Frag4 a[C.row_tiles()], b[C.row_tiles()];
+#pragma unroll
+      for (uint32_t r = 0; r < C.row_tiles(); ++r) {
+        a[r] = load_matrix4(q.at(16 * r, piece / 2 * 8, piece % 2 * 2));
+        b[r] = load_matrix4(q.at(16 * r, piece / 2 * 8, piece % 2 * 2 + 1));
+      }
+      multiply(a, b, piece);
     }
   }
 }
 
 /// O += P V: columns 4 c + i of 32 in o[4 piece + i].
-template <AttentionCudaConfig C, int kBlocks, int kAll, class Row>
-FI_GLOBAL_FN void add_nvfp4_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], const Row& v, const uint8_t* scales) {
+template <AttentionCudaConfig C, int kBlocks, class Row>
+FI_GLOBAL_FN void add_nvfp4_values(Outputs<C>& o, const Weights<C, kBlocks>& w, const Row& v, const uint8_t* scales) {
   constexpr uint32_t kPitch = C.scale_pitch(C.dvo);
   const uint8_t* mine = scales + lane() % 4 * 2 * kPitch + lane() / 16;
 #pragma unroll
   for (uint32_t n = 0; n < kBlocks; n += 4) {
-    Frag4 a[2];
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) a[i] = weights_of(s[n + 2 * i], s[n + 2 * i + 1]);
 #pragma unroll
     for (uint32_t piece = 0; piece < C.used_bytes(C.dvo) / 16; ++piece) {
       const Frag4 values = load_matrix4_transposed(v.piece(n * 8, piece));
@@ -96,9 +111,12 @@ FI_GLOBAL_FN void add_nvfp4_values(Acc (&o)[kAll], const Acc (&s)[kBlocks], cons
         }
         const FourPairs x = small_e2m1_halves(values.r[2 * i]), y = small_e2m1_halves(values.r[2 * i + 1]);
 #pragma unroll
-        for (uint32_t c = 0; c < 4; ++c)
-          o[4 * piece + c] = mma<f16_t>(
-              a[i], {{mul_pairs<f16_t>(x.r[c], scale[0]), mul_pairs<f16_t>(y.r[c], scale[1])}}, o[4 * piece + c]);
+        for (uint32_t c = 0; c < 4; ++c) {
+          const Frag2 of_column{{mul_pairs<f16_t>(x.r[c], scale[0]), mul_pairs<f16_t>(y.r[c], scale[1])}};
+#pragma unroll
+          for (uint32_t r = 0; r < C.row_tiles(); ++r)
+            o[r][4 * piece + c] = mma<f16_t>(w.a[r][n / 2 + i], of_column, o[r][4 * piece + c]);
+        }
       }
       sync_warp();  // what ptxas would convert ahead spills
     }

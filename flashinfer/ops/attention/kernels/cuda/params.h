@@ -10,17 +10,24 @@
 
 namespace flashinfer {
 
-/// Tensor cores. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with different keys. Products
-/// are of 16-bit elements, those of an FP8 or NVFP4 cache of f16; they are computed in steps of 16 elements, so a dim
-/// of 72 costs as much as 80. Rows of shared memory are whole multiples of 128 bytes.
+/// Tensor cores. threads / 32 warps of 16 or 32 rows each, `warps_k` of them on the same rows, with different keys.
+/// Products are of 16-bit elements, those of an FP8 or NVFP4 cache of f16 (with e4m3 queries also of e4m3); they are
+/// computed in steps of 16 elements, so a dim of 72 costs as much as 80. Rows of shared memory are whole multiples of
+/// 128 bytes.
 struct AttentionCudaConfig {
   DType q;                // f16, bf16; with an FP8 or NVFP4 cache also e4m3, e5m2
   DType kv;               // q's, or e4m3, e5m2, f4_e2m1x2 (NVFP4)
   DType o;                // f16, bf16, f32
   unsigned char warps_k;  // 1 or 4
-  short dqk, dvo;         // multiples of 8 (NVFP4: of 16) up to 256; dvo <= dqk
-  short threads;          // of a block
-  short copy;  // bytes of K and V that one asynchronous copy moves: 16; 8 for rows of FP8 or NVFP4 that begin at 8
+  // 1: a warp has two tiles of 16 rows, which share what is loaded of K and V (with warps_k 1). Then the first steps of
+  // Q that stay in registers: a multiple of 4, or all.
+  unsigned char wide, held;
+  // 1: logits are products of e4m3 (sm_89; dqk a multiple of 32), whose steps are of 32 elements; 2: outputs too, of
+  // weights rounded to e4m3.
+  short e4m3;
+  short dqk, dvo;  // multiples of 8 (NVFP4: of 16) up to 256; dvo <= dqk
+  short threads;   // of a block
+  short copy;      // bytes of K and V that one asynchronous copy moves: 16; 8 for rows of FP8 or NVFP4 that begin at 8
   short scale_copy;  // the same of a row of NVFP4's scales: 8 or 4; 1: not asynchronous. Else 0
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
@@ -30,6 +37,9 @@ struct AttentionCudaConfig {
     v("kv", kv);
     v("o", o);
     v("warps_k", warps_k);
+    v("wide", wide);
+    v("held", held);
+    v("e4m3", e4m3);
     v("dqk", dqk);
     v("dvo", dvo);
     v("threads", threads);
@@ -37,7 +47,8 @@ struct AttentionCudaConfig {
     v("scale_copy", scale_copy);
   }
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
-  constexpr int rows() const { return threads / 32 / warps_k * 16; }
+  constexpr uint32_t row_tiles() const { return wide ? 2 : 1; }
+  constexpr int rows() const { return threads / 32 / warps_k * (wide ? 32 : 16); }
   /// Whether elements of K and V become f16 between shared memory and the products.
   constexpr bool narrow() const { return kv != DType::kF16 && kv != DType::kBF16; }
   /// Keys of a tile in shared memory. K and V of one head take 32 KB at D 128; those of decode, which lives on what it
@@ -51,17 +62,23 @@ struct AttentionCudaConfig {
   constexpr int unit_bytes() const { return narrow() ? 1 : 2; }
   /// Bytes of a row of scales in shared memory, a power of two.
   constexpr int scale_pitch(int dim) const { return !fp4() ? 0 : dim <= 64 ? 4 : dim <= 128 ? 8 : 16; }
-  /// Bytes of shared memory: the tiles of Q, K and V; the f32 outputs that take their place; maxima and denominators;
-  /// offsets of two tiles of keys (NVFP4: and of their scales); scales.
-  constexpr int q_bytes() const { return rows() * round_up(dqk * 2, 128); }
+  /// Bytes of shared memory: the tiles of Q, K and V; the f32 outputs of 16 rows a warp that take their place; what
+  /// belongs to a row, which of 16-bit caches is only written when offsets are not needed any more; offsets of two
+  /// tiles of keys (NVFP4: and of their scales); scales.
+  constexpr int q_row_bytes() const { return e4m3 != 0 ? dqk : dqk * 2; }
+  constexpr int q_bytes() const { return rows() * round_up(q_row_bytes(), 128); }
   constexpr int tile_bytes(int dim) const { return keys() * round_up(row_bytes(dim), 128); }
   constexpr int output_bytes() const { return threads / 32 * 16 * round_up(dvo, 64) * 4; }
   constexpr int state_at() const {
     const int tiles = q_bytes() + tile_bytes(dqk) + tile_bytes(dvo);
     return tiles > output_bytes() ? tiles : output_bytes();
   }
-  constexpr int offsets_at() const { return state_at() + threads / 32 * 16 * 2 * 4; }
-  constexpr int scales_at() const { return offsets_at() + 2 * keys() * (fp4() ? 32 : 16); }
+  constexpr int state_bytes() const { return threads / 32 * (wide ? 32 : 16) * 2 * 4; }
+  constexpr int offsets_at() const { return state_at() + (narrow() ? state_bytes() : 0); }
+  constexpr int scales_at() const {
+    const int offsets = 2 * keys() * (fp4() ? 32 : 16);
+    return offsets_at() + (!narrow() && state_bytes() > offsets ? state_bytes() : offsets);
+  }
   constexpr int shared_bytes() const { return scales_at() + keys() * (scale_pitch(dqk) + scale_pitch(dvo)); }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
   /// at D 128; with an FP8 or NVFP4 cache, whose tiles have twice the keys, three. In prefill beyond D 64, and of

@@ -6,6 +6,7 @@
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/async.h"
+#include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
 
 namespace flashinfer::cu::attn {
@@ -25,6 +26,58 @@ FI_GLOBAL_FN int64_t* scale_offsets(KeyOffsets* of) {
 constexpr uint32_t pitch_of(int bytes) { return static_cast<uint32_t>(ceil_div(bytes, 128)) * 8; }
 /// Steps of 16 elements of a row, in which products are computed; the end of the last one may be zeros.
 constexpr uint32_t steps_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)); }
+
+/// Outputs of a lane: blocks of 8 columns, of each of its warp's tiles of 16 rows.
+template <AttentionCudaConfig C>
+inline constexpr uint32_t kColumns = C.used_dim(C.dvo) / 8;
+template <AttentionCudaConfig C>
+using Outputs = Acc[C.row_tiles()][kColumns<C>];
+
+template <int kTiles, int kBlocks>
+FI_GLOBAL_FN void clear(Acc (&s)[kTiles][kBlocks]) {
+#pragma unroll
+  for (int r = 0; r < kTiles; ++r)
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) s[r][n] = {};
+}
+/// The operand of 16 keys' weights, from two blocks of 8.
+template <class T>
+FI_GLOBAL_FN Frag4 weights_of(const Acc& x, const Acc& y) {
+  return {{pack2<T>(x.r[0], x.r[1]), pack2<T>(x.r[2], x.r[3]), pack2<T>(y.r[0], y.r[1]), pack2<T>(y.r[2], y.r[3])}};
+}
+
+/// The weights of kBlocks blocks of 8 keys as operands of 16 keys. A tile's logits become its weights before those of
+/// the next tile are changed: as f32 they would take twice the registers.
+template <AttentionCudaConfig C, int kBlocks>
+struct Weights {
+  Frag4 a[C.row_tiles()][kBlocks / 2];
+  template <class T>
+  FI_GLOBAL_FN void set(uint32_t tile, const Acc (&s)[kBlocks]) {
+#pragma unroll
+    for (uint32_t n = 0; n < kBlocks; n += 2) {
+      if constexpr (C.e4m3 == 2) {  // of 32 keys
+        a[tile][n / 4].r[n / 2 % 2 * 2] = narrow_four<e4m3_t>(s[n].r[0], s[n].r[1], s[n + 1].r[0], s[n + 1].r[1]);
+        a[tile][n / 4].r[n / 2 % 2 * 2 + 1] = narrow_four<e4m3_t>(s[n].r[2], s[n].r[3], s[n + 1].r[2], s[n + 1].r[3]);
+      } else {
+        a[tile][n / 2] = weights_of<T>(s[n], s[n + 1]);
+      }
+    }
+  }
+};
+
+/// The steps of Q that stay in registers.
+template <AttentionCudaConfig C>
+struct HeldQueries {
+  static_assert(C.held % 4 == 0 || C.held == C.used_dim(C.dqk) / (C.e4m3 != 0 ? 32 : 16));
+  Frag4 a[C.held > 0 ? C.held : 1][C.row_tiles()];
+  template <class Row>
+  FI_GLOBAL_FN void load(const Row& q) {
+#pragma unroll
+    for (uint32_t step = 0; step < C.held; ++step)
+#pragma unroll
+      for (uint32_t r = 0; r < C.row_tiles(); ++r) a[step][r] = load_matrix4(q.at(16 * r, step / 4 * 8, step % 4));
+  }
+};
 
 /// Calls f(row, piece) for the first kUsed of the kPitch pieces of kRows rows that this thread copies. Threads are
 /// assigned to rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a
