@@ -58,6 +58,9 @@ def quantized_all_reduce(inp, group, *, scale_group=256, block_size=None, num_wa
     return result if output is None else output
 
 
+quantized_all_reduce.fi_trace = _quantized.fi_trace
+
+
 def all_gather_matmul(inp, w, group, *, backend="auto", verbose=False):
     """The rows of all ranks' inp, one rank behind another, times w. Collective.
 
@@ -87,6 +90,38 @@ def all_gather_matmul(inp, w, group, *, backend="auto", verbose=False):
         flat = inp.contiguous().view(1, -1)
     rows = _gather(flat, workspace, [flat.shape[1]] * workspace.world_size).view(-1, inp.shape[1])
     return torch.matmul(rows, w)
+
+
+def prepare_all_gather_matmul(inp, w, group, *, backend="auto", max_rows=None, verbose=False):
+    """A function f(inp) that is all_gather_matmul(inp, w, group) for inputs as `inp` of at most `max_rows` rows. Collective; so are its calls.
+
+    Args:
+        inp: an example [m, k]
+        w: [k, n] of the same dtype
+        group: of torch.distributed, or a communicator
+        backend: "auto" or "cake"; changes no result
+        max_rows: None: inp.shape[0]
+        verbose: not used
+
+    Raises:
+        ValueError: arguments that do not fit together
+    """
+    workspace = _workspace(group, str(inp.device))
+    most = inp.shape[0] if max_rows is None else max_rows
+    with checking(workspace, "prepare_all_gather_matmul"):
+        if backend not in ("auto", "cake"):
+            raise ValueError(f"prepare_all_gather_matmul: backend is {backend!r}, but must be 'auto' or 'cake'")
+        if most < inp.shape[0]:
+            raise ValueError(f"prepare_all_gather_matmul: max_rows is {most}, but inp has {inp.shape[0]} rows")
+
+    def prepared(x):
+        with checking(workspace, "prepare_all_gather_matmul"):
+            if x.shape[1:] != inp.shape[1:] or x.dtype != inp.dtype or x.device != inp.device or x.shape[0] > most:
+                raise ValueError(f"prepare_all_gather_matmul: inp is {x.dtype} of shape {tuple(x.shape)} on {x.device}, but must be {inp.dtype} of at most {most} rows of "
+                                 f"{inp.shape[1]} on {inp.device}")
+        return all_gather_matmul(x, w, group)
+
+    return prepared
 
 
 class NVSHMEMAllReduce:

@@ -177,6 +177,12 @@ class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
             raise ValueError("MNNVLAllReduceFusionWorkspace: max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given")
         super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend, None, transport, device=device)
 
+    def is_buffer_size_sufficient(self, tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
+        """As of the base; `strategy` may also be `use_oneshot`."""
+        if isinstance(strategy, MNNVLAllreduceFusionStrategy):
+            strategy = None if strategy == MNNVLAllreduceFusionStrategy.AUTO else strategy == MNNVLAllreduceFusionStrategy.ONESHOT
+        return super().is_buffer_size_sufficient(tp_size, num_tokens, hidden_dim, dtype, strategy)
+
     @staticmethod
     def get_required_buffer_size_bytes(tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
         """Bytes as FlashInfer counts them: one shot tokens * hidden * ranks elements, two shots 2 * ceil(tokens / ranks) * ranks * hidden."""
@@ -226,3 +232,9 @@ def create_allreduce_fusion_workspace(
         mapping = Mapping(world_size=world_size, rank=rank, gpus_per_node=gpus_per_node or world_size, tp_size=world_size)
         return MNNVLAllReduceFusionWorkspace(mapping, max_token_num, hidden_dim, dtype, comm_backend=comm_backend, device=device, transport=transport)
     return TRTLLMAllReduceFusionWorkspace(world_size, rank, max_token_num, hidden_dim, dtype, comm_backend, device=device, transport=transport)
+
+
+def is_mnnvl_cutedsl_supported(tp_size, hidden_dim, dtype, *, max_token_num, top_k=10, apply_rms_norm=True, write_residual_output=True, output_dtype=None,
+                               dynamic_fp8=False, write_norm_output=False, config=None, device=None):
+    """False: there is no back end "mnnvl-cutedsl"; the others take its patterns."""
+    return False

@@ -96,8 +96,13 @@ class Mapping:
 
     @property
     def moe_ep_group(self):
-        first = self.rank - self.tp_rank + self.moe_tp_rank * self.moe_ep_size * self.moe_cluster_size
+        first = self.rank - self.tp_rank + (self.moe_tp_rank * self.moe_cluster_size + self.moe_cluster_rank) * self.moe_ep_size
         return [first + i for i in range(self.moe_ep_size)]
+
+    @property
+    def moe_cluster_group(self):
+        first = self.rank - self.tp_rank + self.moe_tp_rank * self.moe_cluster_size * self.moe_ep_size
+        return [first + i for i in range(self.moe_cluster_size)]
 
     @property
     def moe_tp_group(self):
@@ -128,6 +133,21 @@ class Mapping:
 
     def is_last_pp_rank(self):
         return self.pp_rank == self.pp_size - 1
+
+    def is_second_last_pp_rank(self):
+        return self.pp_rank == self.pp_size - 2
+
+    def prev_pp_rank(self):
+        return (self.rank - self.tp_size * self.cp_size) % self.world_size
+
+    def next_pp_rank(self):
+        return (self.rank + self.tp_size * self.cp_size) % self.world_size
+
+    def get_node_rank(self, rank):
+        return rank // self.gpus_per_node
+
+    def get_local_rank(self, rank):
+        return rank % self.gpus_per_node
 
     def is_multi_node(self):
         return self.world_size > self.gpus_per_node

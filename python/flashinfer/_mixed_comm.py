@@ -164,3 +164,6 @@ def run_mixed_comm(op, handler, x_in, x_out=None, mode=None):
         _check(op, handler, x_in, x_out, mode)
     result = _mixed(x_in, handler._workspace, int(op), handler.local_tp_size, handler.local_dp_size, handler.inter_tp_size, handler.inter_dp_size, x_out)
     return result if x_out is None else x_out
+
+
+run_mixed_comm.fi_trace = _mixed.fi_trace

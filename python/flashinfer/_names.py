@@ -63,7 +63,7 @@ HOMES = {
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
     "_comm": "AllReduceFusionPattern MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy QuantizationSFLayout "
-             "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace",
+             "TRTLLMAllReduceFusionWorkspace compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace is_mnnvl_cutedsl_supported",
     "_context_parallel": "decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall decode_cp_a2a_init_workspace "
                          "decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size",
     "_vllm_all_reduce": "vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar vllm_meta_size vllm_register_buffer "
@@ -72,10 +72,18 @@ HOMES = {
     "_trtllm_all_reduce": "AllReduceFusionOp AllReduceStrategyConfig AllReduceStrategyType trtllm_allreduce_fusion trtllm_create_ipc_workspace_for_all_reduce_fusion "
                           "trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion trtllm_lamport_initialize "
                           "trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion trtllm_moe_finalize_allreduce_fusion",
-    "_collectives": "NVSHMEMAllReduce all_gather_matmul quantized_all_reduce",
+    "_collectives": "NVSHMEMAllReduce all_gather_matmul prepare_all_gather_matmul quantized_all_reduce",
+    "_gathered_norms": "CakeFusedNormCombineWorkspace MNNVLCuteDSLAllGatherDualNormWorkspace MNNVLCuteDSLAllGatherNormQuantWorkspace "
+                       "MNNVLCuteDSLMoEFinalizeAllReduceWorkspace all_gather_gated_residual_next_rmsnorm all_gather_rmsnorm_fp4_quantize cake_fused_norm_combine "
+                       "cake_fused_norm_combine_create_workspace cake_fused_norm_combine_destroy_workspace cake_fused_norm_combine_workspace_bytes "
+                       "init_tp_moe_finalize_rmsnorm moe_finalize_rmsnorm_allreduce supports_all_gather_gated_residual_next_rmsnorm "
+                       "supports_all_gather_rmsnorm_fp4_quantize supports_moe_finalize_rmsnorm_allreduce supports_tp_moe_finalize_rmsnorm tp_moe_finalize_rmsnorm",
+    "_mnnvl_all_reduce": "MNNVLQuantType trtllm_mnnvl_allreduce trtllm_mnnvl_fused_allreduce_add_rmsnorm trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
+    "_nvshmem": "alloc_empty_unique_id alltoall barrier_all barrier_all_on_current_stream finalize free_tensor get_unique_id init malloc my_pe n_pes",
+    "_pcie": "PcieIpcAllGatherWorkspace PcieIpcAllReduceWorkspace PcieIpcReduceScatterWorkspace",
     "_mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
-    "_ulysses": "UlyssesCommunicator dispose_ulysses_a2a init_ulysses_a2a ulysses_a2a",
-    "_ulysses_topology": "UlyssesBackendDecision UlyssesBackendError UlyssesRankTopology decide_ulysses_backend probe_ulysses_rank_topology "
+    "_ulysses": "UlyssesCommunicator UlyssesWorkspace dispose_ulysses_a2a init_ulysses_a2a merge_ulysses_output_head_chunk pack_ulysses_qkv_head_chunk ulysses_a2a",
+    "_ulysses_topology": "ULYSSES_BACKENDS UlyssesBackendDecision UlyssesBackendError UlyssesRankTopology decide_ulysses_backend probe_ulysses_rank_topology "
                          "resolve_ulysses_backend",
     "_moe_alltoall": "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank "
                      "moe_a2a_wrap_payload_tensor_in_workspace",
@@ -120,6 +128,8 @@ REASONS = (
     ("MNNVLCuteDSLAllReduceFusionWorkspace", "it is memory for kernels of one GPU generation; every AllReduceFusionWorkspace takes its patterns, 12 too"),
     ("CudaRTLibrary", "there is no CUDA memory to share between processes; create_shared_buffer shares memory of the CPU"),
     ("trtllm_custom_all_reduce trtllm_create_ipc_workspace_for_all_reduce", "FlashInfer has removed it; allreduce_fusion has the sums"),
+    ("PcieIpc*Config PcieIpc*Variant *pcie_ipc_*", "it chooses among kernels of GPUs; the workspaces PcieIpc* need no choice"),
+    ("get_ulysses_a2a_module", "there is no such module: ulysses_a2a calls the library"),
     ("@comm", "docs/comm.md says what there is of communication; torch.distributed has the rest"),
     ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CudnnFrost* CuTile* SM12x* PrimsTs* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
      "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "
@@ -181,32 +191,67 @@ MODULES = {
     "chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "comm":
         "AllReduceFusionOp AllReduceFusionPattern AllReduceFusionWorkspace AllReduceStrategyConfig AllReduceStrategyType "
-        "CudaRTLibrary MNNVLAllReduceFusionWorkspace Mapping MixedCommHandler MoeAlltoAll QuantizationSFLayout ShmBackend "
-        "TRTLLMAllReduceFusionWorkspace UlyssesBackendDecision UlyssesBackendError UlyssesCommunicator UlyssesRankTopology "
-        "all_gather_matmul allreduce_fusion compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace "
-        "create_shared_buffer decide_ulysses_backend decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall "
-        "decode_cp_a2a_init_workspace decode_cp_a2a_lse_reduce decode_cp_a2a_lse_reduce_create_workspace "
-        "decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size dispose_ulysses_a2a free_shared_buffer init_ulysses_a2a "
+        "CakeFusedNormCombineWorkspace CudaRTLibrary MNNVLAllReduceFusionWorkspace Mapping MixedCommHandler MoeAlltoAll PcieIpcAllGatherLaunchConfig "
+        "PcieIpcAllGatherVariant PcieIpcAllGatherWorkspace PcieIpcAllReduceWorkspace PcieIpcLaunchConfig PcieIpcReduceScatterLaunchConfig "
+        "PcieIpcReduceScatterVariant PcieIpcReduceScatterWorkspace PcieIpcVariant QuantizationSFLayout ShmBackend TRTLLMAllReduceFusionWorkspace "
+        "ULYSSES_BACKENDS UlyssesBackendDecision UlyssesBackendError UlyssesCommunicator UlyssesRankTopology UlyssesWorkspace all_gather_matmul "
+        "allreduce_fusion cake_fused_norm_combine cake_fused_norm_combine_create_workspace cake_fused_norm_combine_destroy_workspace "
+        "cake_fused_norm_combine_workspace_bytes compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace create_shared_buffer "
+        "decide_ulysses_backend decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall decode_cp_a2a_init_workspace decode_cp_a2a_lse_reduce "
+        "decode_cp_a2a_lse_reduce_create_workspace decode_cp_a2a_lse_reduce_workspace_size decode_cp_a2a_workspace_size dispose_ulysses_a2a "
+        "free_shared_buffer gen_pcie_ipc_comm_module gen_trtllm_comm_module gen_ulysses_a2a_module gen_vllm_comm_module "
+        "get_pcie_ipc_all_gather_launch_config get_pcie_ipc_comm_module get_pcie_ipc_launch_config get_pcie_ipc_reduce_scatter_launch_config "
+        "get_ulysses_a2a_module init_tp_moe_finalize_rmsnorm init_ulysses_a2a is_mnnvl_cutedsl_supported merge_ulysses_output_head_chunk "
         "moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
-        "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace pack_strided_memory probe_ulysses_rank_topology "
-        "quantized_all_reduce resolve_ulysses_backend run_mixed_comm trtllm_allreduce_fusion "
-        "trtllm_create_ipc_workspace_for_all_reduce trtllm_create_ipc_workspace_for_all_reduce_fusion trtllm_custom_all_reduce "
-        "trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion "
-        "trtllm_lamport_initialize trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion "
-        "trtllm_moe_finalize_allreduce_fusion ulysses_a2a vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar "
-        "vllm_meta_size vllm_register_buffer vllm_register_graph_buffers",
+        "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace pack_strided_memory pack_ulysses_qkv_head_chunk "
+        "pcie_ipc_default_cache_path prepare_all_gather_matmul probe_pcie_ipc_rank_topology probe_ulysses_rank_topology quantized_all_reduce "
+        "resolve_pcie_ipc_profile resolve_ulysses_backend run_mixed_comm supports_tp_moe_finalize_rmsnorm tp_moe_finalize_rmsnorm "
+        "trtllm_allreduce_fusion trtllm_create_ipc_workspace_for_all_reduce trtllm_create_ipc_workspace_for_all_reduce_fusion "
+        "trtllm_custom_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion "
+        "trtllm_lamport_initialize trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion trtllm_moe_finalize_allreduce_fusion ulysses_a2a "
+        "vllm_all_reduce vllm_dispose vllm_get_graph_buffer_ipc_meta vllm_init_custom_ar vllm_meta_size vllm_register_buffer "
+        "vllm_register_graph_buffers",
     "comm.abstractions": "CommBackend",
-    "comm.allreduce": "allreduce_fusion create_allreduce_fusion_workspace MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
+    "comm.allreduce":
+        "allreduce_fusion create_allreduce_fusion_workspace is_mnnvl_cutedsl_supported MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
     "comm.comm_backend": "MPIBackend ShmBackend TorchDistBackend",
     "comm.mapping": "Mapping",
     "comm.mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
     "comm.mnnvl": "CommBackend MnnvlConfig MnnvlMemory MpiComm TorchDistBackend",
     "comm.mnnvl_cutedsl": "",
+    "comm.mnnvl_cutedsl_ag":
+        "MNNVLCuteDSLAllGatherDualNormWorkspace MNNVLCuteDSLAllGatherNormQuantWorkspace all_gather_gated_residual_next_rmsnorm all_gather_rmsnorm_fp4_quantize "
+        "supports_all_gather_gated_residual_next_rmsnorm supports_all_gather_rmsnorm_fp4_quantize",
+    "comm.mnnvl_cutedsl_moe_finalize":
+        "MNNVLCuteDSLMoEFinalizeAllReduceWorkspace moe_finalize_rmsnorm_allreduce supports_moe_finalize_rmsnorm_allreduce",
+    "comm.cake_fused_norm_combine":
+        "CakeFusedNormCombineWorkspace cake_fused_norm_combine cake_fused_norm_combine_create_workspace cake_fused_norm_combine_destroy_workspace "
+        "cake_fused_norm_combine_workspace_bytes",
+    "comm.tp_moe_finalize_rmsnorm": "init_tp_moe_finalize_rmsnorm supports_tp_moe_finalize_rmsnorm tp_moe_finalize_rmsnorm",
+    "comm.all_gather_matmul": "all_gather_matmul prepare_all_gather_matmul",
+    "comm.nvshmem":
+        "alloc_empty_unique_id alltoall barrier_all barrier_all_on_current_stream finalize free_tensor get_unique_id init malloc my_pe n_pes",
+    "comm.pcie_ipc_collectives": "PcieIpcAllGatherWorkspace PcieIpcReduceScatterWorkspace",
+    "comm.quantized_allreduce": "quantized_all_reduce",
+    "comm.trtllm_ar":
+        "AllReduceFusionOp AllReduceFusionPattern AllReduceStrategyConfig AllReduceStrategyType QuantizationSFLayout compute_fp4_swizzled_layout_sf_size "
+        "trtllm_allreduce_fusion trtllm_create_ipc_workspace_for_all_reduce_fusion trtllm_destroy_ipc_workspace_for_all_reduce "
+        "trtllm_destroy_ipc_workspace_for_all_reduce_fusion trtllm_lamport_initialize trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion "
+        "trtllm_moe_finalize_allreduce_fusion",
+    "comm.ulysses": "UlyssesCommunicator UlyssesWorkspace dispose_ulysses_a2a init_ulysses_a2a ulysses_a2a",
+    "comm.ulysses_head_chunk": "merge_ulysses_output_head_chunk pack_ulysses_qkv_head_chunk",
+    "comm.ulysses_topology":
+        "ULYSSES_BACKENDS UlyssesBackendDecision UlyssesBackendError UlyssesRankTopology decide_ulysses_backend probe_ulysses_rank_topology resolve_ulysses_backend",
+    "comm.vllm_ar":
+        "all_reduce=vllm_all_reduce dispose=vllm_dispose get_graph_buffer_ipc_meta=vllm_get_graph_buffer_ipc_meta init_custom_ar=vllm_init_custom_ar "
+        "meta_size=vllm_meta_size register_buffer=vllm_register_buffer register_graph_buffers=vllm_register_graph_buffers",
     "comm.mnnvl_cutedsl_ar": "MNNVLCuteDSLAllReduceFusionWorkspace",
     "comm.nvshmem_allreduce": "NVSHMEMAllReduce",
-    "comm.pcie_ipc_ar": "",
+    "comm.pcie_ipc_ar": "PcieIpcAllReduceWorkspace",
     "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo",
-    "comm.trtllm_mnnvl_ar": "MNNVLAllreduceFusionStrategy",
+    "comm.trtllm_mnnvl_ar":
+        "MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy MNNVLQuantType trtllm_mnnvl_allreduce trtllm_mnnvl_fused_allreduce_add_rmsnorm "
+        "trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
     "comm.trtllm_moe_alltoall":
         "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
         "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace",

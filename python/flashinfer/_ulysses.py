@@ -144,6 +144,8 @@ class UlyssesCommunicator:
         """[B, S, H / ranks, D] -> [B, S / ranks, H, D], the inverse of scatter_heads; arguments and errors as there."""
         return self._exchange(_gather, "gather_heads", x, out, workspace)
 
+    scatter_heads.fi_trace, gather_heads.fi_trace = _scatter.fi_trace, _gather.fi_trace
+
     def scatter_qkv_head_chunk(self, query, key, value, *, head_offset, head_count, out=None, workspace=None):
         """scatter_heads of `head_count` heads of each rank from its `head_offset`-th on, of three tensors [B, S / ranks, H, D] in one exchange.
 
@@ -156,18 +158,9 @@ class UlyssesCommunicator:
         Returns:
             [B, S, head_count, 3 * D]: query, key and value side by side
         """
-        import torch
-
         with self._open("scatter_qkv_head_chunk"):
-            if query.shape != key.shape or query.shape != value.shape:
-                raise ValueError(f"query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}, but must have the same")
             self._check(query, None, 0)
-            heads = query.shape[2] // self.world_size
-            if query.shape[2] % self.world_size or head_count < 1 or not 0 <= head_offset <= heads - head_count:
-                raise ValueError(f"head_offset is {head_offset} and head_count {head_count}, but must be heads of the {query.shape[2]} / {self.world_size} of a rank")
-            of_rank = (self.world_size, heads)
-            parts = [t.unflatten(2, of_rank)[:, :, :, head_offset:head_offset + head_count] for t in (query, key, value)]
-            packed = torch.cat(parts, -1).flatten(2, 3)
+            packed = pack_ulysses_qkv_head_chunk(query, key, value, world_size=self.world_size, head_offset=head_offset, head_count=head_count)
             self._check(packed, workspace)
         return self._exchange(_scatter, "scatter_qkv_head_chunk", packed, out, workspace)
 
@@ -185,16 +178,77 @@ class UlyssesCommunicator:
         """
         with self._open("gather_output_head_chunk"):
             self._check(x, workspace)
-            want = (x.shape[0], x.shape[1] // self.world_size, self.world_size * local_heads, x.shape[3])
-            if not 0 <= head_offset <= local_heads - x.shape[2]:
-                raise ValueError(f"head_offset is {head_offset}, but the {x.shape[2]} heads of x must be some of the {local_heads} of a rank")
-            if tuple(out.shape) != want or out.dtype != self.dtype or not out.is_contiguous():
-                raise ValueError(f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {self.dtype} of shape {want}")
+            gathered = (x.shape[0], x.shape[1] // self.world_size, self.world_size * x.shape[2], x.shape[3])
+            _check_places(gathered, x.dtype, self.world_size, local_heads, head_offset, out)
             x = x.contiguous()
         band = self._exchange(_gather, "gather_output_head_chunk", x, None, workspace)
-        places = out.unflatten(2, (self.world_size, local_heads))
-        places[:, :, :, head_offset:head_offset + x.shape[2]] = band.unflatten(2, (self.world_size, x.shape[2]))
-        return out
+        return merge_ulysses_output_head_chunk(band, world_size=self.world_size, local_heads=local_heads, head_offset=head_offset, out=out)
+
+
+# ---- some of the heads: what a rank does before and after an exchange ----
+def pack_ulysses_qkv_head_chunk(query, key, value, *, world_size, head_offset, head_count, out=None):
+    """What scatter_heads takes to exchange some heads of three tensors at once. Of this rank alone.
+
+    Args:
+        query, key, value: [B, S, H, D] of one shape and dtype; any positive strides
+        world_size: ranks, which divide H
+        head_offset, head_count: of the H / world_size heads of each rank
+        out: memory for the result, none of the three
+
+    Returns:
+        [B, S, world_size * head_count, 3 * D]: query, key and value side by side
+
+    Raises:
+        ValueError: arguments that do not fit together
+    """
+    import torch
+
+    if query.dim() != 4 or query.shape != key.shape or query.shape != value.shape:
+        raise ValueError(f"pack_ulysses_qkv_head_chunk: query, key and value have shapes {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}, but must "
+                         "have the same, of four dimensions")
+    heads = query.shape[2] // world_size
+    if query.shape[2] % world_size or head_count < 1 or not 0 <= head_offset <= heads - head_count:
+        raise ValueError(f"pack_ulysses_qkv_head_chunk: head_offset is {head_offset} and head_count {head_count}, but must be heads of the {query.shape[2]} / "
+                         f"{world_size} of a rank")
+    parts = [t.unflatten(2, (world_size, heads))[:, :, :, head_offset:head_offset + head_count] for t in (query, key, value)]
+    packed = torch.cat(parts, -1).flatten(2, 3)
+    if out is None:
+        return packed
+    if out.shape != packed.shape or out.dtype != packed.dtype or not out.is_contiguous():
+        raise ValueError(f"pack_ulysses_qkv_head_chunk: out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {packed.dtype} of shape {tuple(packed.shape)}")
+    return out.copy_(packed)
+
+
+def _check_places(shape, dtype, world_size, local_heads, head_offset, out):
+    """Whether a band of that shape belongs into `out`."""
+    heads = shape[2] // world_size
+    want = (*shape[:2], world_size * local_heads, shape[3])
+    if shape[2] % world_size or not 0 <= head_offset <= local_heads - heads:
+        raise ValueError(f"head_offset is {head_offset}, but the {shape[2]} / {world_size} heads of a rank's band must be some of its {local_heads}")
+    if tuple(out.shape) != want or out.dtype != dtype or not out.is_contiguous():
+        raise ValueError(f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {dtype} of shape {want}")
+
+
+def merge_ulysses_output_head_chunk(received, *, world_size, local_heads, head_offset, out):
+    """Writes a band of each rank's heads, as gather_heads gives it, to its places of `out`; the others keep their values. Of this rank alone.
+
+    Args:
+        received: [B, S, world_size * heads, D]
+        world_size: ranks
+        local_heads: all heads of a rank
+        head_offset: the first one of the band
+        out: contiguous [B, S, world_size * local_heads, D]
+
+    Returns:
+        out
+
+    Raises:
+        ValueError: arguments that do not fit together
+    """
+    _check_places(tuple(received.shape), received.dtype, world_size, local_heads, head_offset, out)
+    heads = received.shape[2] // world_size
+    out.unflatten(2, (world_size, local_heads))[:, :, :, head_offset:head_offset + heads] = received.unflatten(2, (world_size, heads))
+    return out
 
 
 # ---- the functions below the class ----

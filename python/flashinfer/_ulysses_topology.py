@@ -6,7 +6,7 @@ import platform
 from ._comm_backends import of_group
 
 SUPPORTED_WORLD_SIZES = (2, 4, 6, 8)
-_REQUESTS = ("auto", "nvlink", "nccl")
+ULYSSES_BACKENDS = ("auto", "nvlink", "nccl")
 
 
 class UlyssesBackendError(RuntimeError):
@@ -77,8 +77,8 @@ def decide_ulysses_backend(requested, topologies, supported_world_sizes=SUPPORTE
         ValueError: another request
         UlyssesBackendError: "nvlink" is requested, but not possible
     """
-    if requested not in _REQUESTS:
-        raise ValueError(f"decide_ulysses_backend: requested is {requested!r}, but must be one of {_REQUESTS}")
+    if requested not in ULYSSES_BACKENDS:
+        raise ValueError(f"decide_ulysses_backend: requested is {requested!r}, but must be one of {ULYSSES_BACKENDS}")
     if requested == "nccl":
         return UlyssesBackendDecision("nccl", "requested")
     problem = _against_nvlink(topologies, supported_world_sizes)
@@ -98,6 +98,6 @@ def resolve_ulysses_backend(backend="auto", group=None, device=None):
     """
     comm = of_group(group)
     for rank, other in enumerate(asked := comm.allgather(backend)):
-        if other not in _REQUESTS or other != asked[0]:
-            raise ValueError(f"resolve_ulysses_backend: rank {rank} has backend {other!r}, but all must have the same one of {_REQUESTS}")
+        if other not in ULYSSES_BACKENDS or other != asked[0]:
+            raise ValueError(f"resolve_ulysses_backend: rank {rank} has backend {other!r}, but all must have the same one of {ULYSSES_BACKENDS}")
     return decide_ulysses_backend(backend, list(comm.allgather(probe_ulysses_rank_topology(device, comm.Get_rank()))))

@@ -186,6 +186,9 @@ def test_mapping():
     assert (m.tp_group, m.cp_group, m.pp_group) == ([12, 13, 14, 15], [9, 13], [5, 13])
     assert m.pp_layers(5) == [3, 4] and comm.Mapping(world_size=2, pp_size=2).pp_layers(5) == [0, 1, 2]
     assert m.ep_experts(7) == [3, 4, 5]
+    assert (m.prev_pp_rank(), m.next_pp_rank(), m.is_second_last_pp_rank(), m.get_node_rank(17), m.get_local_rank(17)) == (5, 5, False, 2, 1)
+    c = comm.Mapping(world_size=8, rank=5, tp_size=4, pp_size=2, moe_cluster_size=2, moe_tp_size=2, moe_ep_size=1)
+    assert (c.moe_cluster_group, c.moe_ep_group, c.moe_cluster_rank) == ([4, 5], [5], 1)
     assert comm.Mapping.from_dict(m.to_dict()) == m
     with pytest.raises(ValueError, match="world_size must equal"):
         comm.Mapping(world_size=3, tp_size=2)
