@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions of collectives: FlashInfer's structure, valid in strict mode, and what ranks with equal tensors compute."""
+import threading
+import uuid
+
 import pytest
 import rank_checks
 import torch
@@ -7,7 +10,7 @@ import torch
 import flashinfer
 import flashinfer.comm as comm
 from definitions import Fake, executed
-from flashinfer import trace
+from flashinfer import _make, trace
 
 RANKS, HIDDEN = 3, 32
 
@@ -88,3 +91,68 @@ def test_a_group_of_one_rank(pattern):
     torch.testing.assert_close(got, want)
     assert not got[0, 0].signbit() and not want[0, 0].signbit() or pattern
     workspace.destroy()
+
+
+def of_one_rank(function, prefix, **call):
+    """The call with a group of one rank, beside the strict reference of its definition."""
+    workspace = comm.create_allreduce_fusion_workspace(world_size=1, rank=0, max_token_num=1, hidden_dim=1 << 16, dtype=torch.bfloat16, device="cpu")
+    made = flashinfer.fi_trace(function, strict=True, **call)
+    assert made["name"].startswith(prefix) and made["op_type"] == "comm" and trace.validate(made) == [] and "workspace" not in made["inputs"]
+    got, want = function(**call, workspace=workspace), executed(made["reference"])["run"](**{k: v for k, v in call.items() if k in made["inputs"]})
+    assert got.dtype == want.dtype and {name: len(o["shape"]) for name, o in made["outputs"].items()} == {next(iter(made["outputs"])): got.dim()}
+    workspace.destroy()
+    made = executed(made["init"])["init"](**{axis: 4 for axis, a in made["axes"].items() if a["type"] == "var"})
+    function(**made)
+    made["workspace"].destroy()
+    return got, want
+
+
+def test_gathers_and_sums_of_one_rank():
+    x = torch.randn(4, HIDDEN, generator=torch.Generator().manual_seed(3)).bfloat16()
+    x[0, 0] = -0.0
+    for function, prefix, call in ((comm.all_gather, "all_gather_d32", {"input": x, "columns": [HIDDEN]}), (comm.reduce_scatter, "reduce_scatter_h32", {"input": x})):
+        got, want = of_one_rank(function, prefix, **call)
+        assert torch.equal(got, want) and torch.equal(got.signbit(), want.signbit())
+    heads = x.view(1, 4, 4, 8)
+    for name in ("ulysses_scatter_heads", "ulysses_gather_heads"):
+        got, want = of_one_rank(_make.package.exports[name], f"{name}_h4_d8", x=heads)
+        assert torch.equal(got, want)
+    made = comm.UlyssesCommunicator.scatter_heads.fi_trace(x=heads)
+    assert made["tags"][0] == "fi_api:flashinfer.comm.ulysses.UlyssesCommunicator.scatter_heads"
+
+
+def test_sums_of_codes():
+    x = torch.randn(5, 96, generator=torch.Generator().manual_seed(3)).bfloat16()
+    got, want = of_one_rank(_make.package.exports["quantized_all_reduce_into"], "quantized_all_reduce_h96", inp=x, scale_group=64)
+    assert torch.equal(got, want)
+    assert comm.quantized_all_reduce.fi_trace(inp=x)["tags"] == ["fi_api:flashinfer.comm.quantized_allreduce.quantized_all_reduce", "stage:comm",
+                                                                "quantization:float8_e4m3fn"]
+
+
+@pytest.mark.parametrize("op, sizes", [(0, {"local_tp_size": 2}), (1, {"local_dp_size": 2}), (3, {"local_tp_size": 2, "inter_dp_size": 2})])
+def test_mixed_of_equal_ranks(op, sizes):
+    x = torch.randn(3, HIDDEN, generator=torch.Generator().manual_seed(3)).bfloat16()
+    call, ranks = {"x_in": x, "op": op, **sizes}, 4 if len(sizes) > 1 else 2
+    made = flashinfer.fi_trace(comm.run_mixed_comm, strict=True, **call)
+    assert trace.validate(made) == [] and made["name"] == "mixed_comm_h32"
+    want = executed(made["reference"])["run"](**call)
+    assert made["axes"]["result_rows"] == {"type": "const", "value": want.shape[0]}
+    outputs = [None] * ranks
+
+    def rank(r, name):
+        workspace = comm.TRTLLMAllReduceFusionWorkspace(ranks, r, 4, HIDDEN, torch.bfloat16, comm.ShmBackend(name, r, ranks), device="cpu")
+        outputs[r] = _make.package.exports["mixed_comm_into"](x, workspace, op, sizes.get("local_tp_size", 1), sizes.get("local_dp_size", 1), 1, sizes.get("inter_dp_size", 1))
+        workspace.destroy()
+
+    name = uuid.uuid4().hex
+    threads = [threading.Thread(target=rank, args=(r, name)) for r in range(ranks)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(torch.equal(o, want) for o in outputs)
+
+
+def test_what_depends_on_earlier_calls_has_none():
+    assert comm.moe_a2a_combine.fi_trace(payload=Fake((1, 4, HIDDEN), "bfloat16")) == {}
+    assert comm.run_mixed_comm.fi_trace(x_in=Fake((4, HIDDEN), "bfloat16"), op=2) == {}  # which block depends on the rank

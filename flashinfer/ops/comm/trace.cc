@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A definition has one rank's tensors, and what it says is what that rank computes when all pass the same
-// (trace_texts.h). Collectives whose results one rank's shapes do not give have none.
+// (trace_texts.h). The all-to-all of experts has none: its calls read what earlier ones left in the workspace.
 #include "flashinfer/op/trace.h"
 #include "flashinfer/ops/comm/trace_texts.h"
 
@@ -19,6 +19,38 @@ constexpr op::TraceEntry all_reduce(const char* pattern) {
           .api = "flashinfer.comm.allreduce.allreduce_fusion",
           .reference = kAllReduceReference,
           .init = kAllReduceInit};
+}
+
+/// The ops of run_mixed_comm whose results do not depend on the rank.
+constexpr op::TraceEntry mixed(const char* op) {
+  return {.op = "mixed_comm_into",
+          .op_type = "comm",
+          .axes = "num_rows hidden_dim=h result_rows",
+          .inputs =
+              "x_in[num_rows hidden_dim] workspace:int64 op local_tp_size? local_dp_size? inter_tp_size? "
+              "inter_dp_size?",
+          .outputs = "output[result_rows hidden_dim]>x_out@x_in",
+          .prefix = "mixed_comm",
+          .tags = "stage:comm",
+          .when = op,
+          .api = "flashinfer.comm.mixed_comm.run_mixed_comm",
+          .reference = kMixedReference,
+          .init = kMixedInit};
+}
+constexpr op::TraceEntry kUlysses{.op = "ulysses_scatter_heads",
+                                  .op_type = "comm",
+                                  .axes = "batch_size(b) seq_len(s) num_heads(h)=h head_dim(d)=d",
+                                  .inputs = "x[batch_size seq_len num_heads head_dim] workspace:int64",
+                                  .outputs = "output[batch_size seq_len num_heads head_dim]>out@x",
+                                  .prefix = "ulysses_scatter_heads",
+                                  .tags = "stage:comm",
+                                  .api = "flashinfer.comm.ulysses.UlyssesCommunicator.scatter_heads",
+                                  .reference = kUlyssesReference,
+                                  .init = kUlyssesInit};
+constexpr op::TraceEntry ulysses_gather() {
+  op::TraceEntry e = kUlysses.of("ulysses_gather_heads", "ulysses_gather_heads");
+  e.api = "flashinfer.comm.ulysses.UlyssesCommunicator.gather_heads";
+  return e;
 }
 
 constexpr op::TraceEntry kTraces[] = {
@@ -57,12 +89,39 @@ constexpr op::TraceEntry kTraces[] = {
     {.op = "moe_a2a_dispatch_into", .op_type = nullptr},
     {.op = "moe_a2a_combine", .op_type = nullptr},
     {.op = "moe_a2a_sanitize_expert_ids", .op_type = nullptr},
-    {.op = "all_gather", .op_type = nullptr},
-    {.op = "reduce_scatter", .op_type = nullptr},
-    {.op = "mixed_comm_into", .op_type = nullptr},
-    {.op = "ulysses_scatter_heads", .op_type = nullptr},
-    {.op = "ulysses_gather_heads", .op_type = nullptr},
-    {.op = "quantized_all_reduce_into", .op_type = nullptr},
+    {.op = "all_gather",
+     .op_type = "comm",
+     .axes = "num_tokens(t) columns(d)=d",
+     .inputs = "input workspace:int64",
+     .outputs = "output[num_tokens columns]>out@input",
+     .prefix = "all_gather",
+     .tags = "stage:comm",
+     .reference = kGatherReference,
+     .init = kGatherInit},
+    {.op = "reduce_scatter",
+     .op_type = "comm",
+     .axes = "num_rows hidden_dim=h",
+     .inputs = "input[num_rows hidden_dim] workspace:int64 fp32_acc?",
+     .outputs = "output[num_rows hidden_dim]>out@input",
+     .prefix = "reduce_scatter",
+     .tags = "stage:comm",
+     .reference = kScatterReference,
+     .init = kScatterInit},
+    mixed("op=0"),
+    mixed("op=1"),
+    mixed("op=3"),
+    kUlysses,
+    ulysses_gather(),
+    {.op = "quantized_all_reduce_into",
+     .op_type = "comm",
+     .axes = "num_tokens hidden_dim=h",
+     .inputs = "inp[num_tokens hidden_dim] workspace:int64 scale_group?",
+     .outputs = "result[num_tokens hidden_dim]>output@inp",
+     .prefix = "quantized_all_reduce",
+     .tags = "stage:comm quantization:float8_e4m3fn",
+     .api = "flashinfer.comm.quantized_allreduce.quantized_all_reduce",
+     .reference = kQuantizedReference,
+     .init = kQuantizedInit},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;
