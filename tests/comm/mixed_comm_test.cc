@@ -2,6 +2,7 @@
 // reduce_scatter and mixed_comm against their definitions in double precision.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -62,6 +63,11 @@ TEST(ReduceScatter, AddsInTheOrderOfTheRanks) {
     for (const bool fp32_acc : {false, true}) check_reduce_scatter(3, 5, 24, dtype, fp32_acc, 4096);
   check_reduce_scatter(1, 5, 7, DType::kBF16, false, 64);
   check_reduce_scatter(2, 0, 7, DType::kBF16, false, 64);
+}
+TEST(ReduceScatter, ASumOfOneRankHasNoZerosWithASign) {
+  AllReduceFusionWorkspace workspace(init(fresh_name(), 0, 1, 64));
+  const Tensor x = Tensor::copy_of<float>(std::vector<float>{-0.0f, 1.0f}, {1, 2});
+  EXPECT_FALSE(std::signbit(reduce_scatter({.input = x, .workspace = workspace}).data_as<float>()[0]));
 }
 TEST(ReduceScatter, LargeTensorsGoInPieces) {
   check_reduce_scatter(4, 30, 50, DType::kBF16, false, 100);

@@ -15,11 +15,12 @@ namespace {
 using R = ReduceScatter;
 using M = MixedComm;
 
-/// Block `block` of the inputs of `ranks`, added in that order, to `out`. Of one rank: copied.
+/// Block `block` of the inputs of `ranks`, added in that order, to `out`.
 struct PartialSum {
   std::vector<int> ranks;
   int64_t block;
   std::byte* out;
+  bool copied = false;  // of one rank: its bytes, also of zeros with a sign
 };
 /// Sums of the blocks that the input of each rank is divided into. Pieces hold a part of each block, so that ranks that
 /// sum different blocks work at the same time.
@@ -43,7 +44,8 @@ class PartialSums {
         s_, std::max<int64_t>(1, ceil_div(elements_, piece_)), call,
         [&](int64_t k, uint64_t phase) { share(k, phase); },
         [&] {
-          if (s_.world_size == 1) copy_alone();
+          if (s_.world_size == 1)
+            finish(fn, 0, elements_, [&](const PartialSum& sum, int) { return own(sum.block, 0); });
         },
         [&](int64_t k, uint64_t phase) { take(fn, k, phase); });
   }
@@ -67,20 +69,22 @@ class PartialSums {
     const auto from = [&](const PartialSum& sum, int r) {
       return r == s_.rank ? own(sum.block, first(k)) : place(r, sum.block, phase);
     };
+    finish(fn, first(k), first(k + 1), from);
+  }
+  /// Elements [begin, end) of each sum's block; from(sum, rank) is where a rank's lie.
+  template <class From>
+  void finish(jit::CpuFn fn, int64_t begin, int64_t end, const From& from) const {
     for (const PartialSum& sum : sums_) {
-      if (sum.ranks.size() == 1) {
-        copy_bytes(from(sum, sum.ranks[0]), sum.out + first(k) * item_, (first(k + 1) - first(k)) * item_);
+      if (sum.copied) {
+        copy_bytes(from(sum, sum.ranks[0]), sum.out + begin * item_, (end - begin) * item_);
         continue;
       }
       AllReduceParams p{};
-      p.d = 1, p.first = first(k), p.last = first(k + 1), p.out = sum.out;
+      p.d = 1, p.first = begin, p.last = end, p.out = sum.out;
       p.ranks = static_cast<int>(sum.ranks.size());
       for (size_t i = 0; i < sum.ranks.size(); ++i) p.source[i] = from(sum, sum.ranks[i]);
       run_sums(fn, p, item_);
     }
-  }
-  void copy_alone() const {
-    for (const PartialSum& sum : sums_) copy_bytes(own(sum.block, 0), sum.out, elements_ * item_);
   }
 
   const std::byte* input_;
@@ -223,7 +227,7 @@ std::vector<PartialSum> sums_of(const M& a, const Grid& grid, int64_t rank) {
     case MixedCommOp::kAllReduce: return {{grid.tp_ranks(d), 0, out}};
     case MixedCommOp::kReduceScatter: return {{grid.dp_ranks(t), d, out}};
     case MixedCommOp::kAllGather:
-      for (int64_t i = 0; i < grid.dp; ++i) sums.push_back({{grid.rank_of(t, i)}, 0, out + i * a.x_in.nbytes()});
+      for (int64_t i = 0; i < grid.dp; ++i) sums.push_back({{grid.rank_of(t, i)}, 0, out + i * a.x_in.nbytes(), true});
       return sums;
     case MixedCommOp::kAllReduceAllGather:
       for (int64_t i = 0; i < grid.dp; ++i) sums.push_back({grid.tp_ranks(i), 0, out + i * a.x_in.nbytes()});
