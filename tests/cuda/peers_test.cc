@@ -43,6 +43,8 @@ struct Peers : Machine {
          }))
       EXPECT_EQ(o, "");
   }
+  template <class F>
+  std::vector<Outcome> on_two_after_a_call(F f);
   std::string folder_;
 };
 void require(bool ok, const char* what) { FI_CHECK(ok, RuntimeError, "not so: ", what); }
@@ -91,15 +93,6 @@ TEST_F(Peers, ACallIsCaptured) {
   });
 }
 
-AllReduceFusionWorkspaceInit on_gpu(const std::string& group, int rank) {
-  return {.group = group,
-          .rank = rank,
-          .world_size = 2,
-          .max_token_num = 4,
-          .hidden_dim = 64,
-          .dtype = DType::kF32,
-          .device = "cuda:0"};
-}
 template <class Done>
 bool in_five_seconds(Done done) {
   for (int i = 0; i < 500 && !done(); ++i) usleep(10'000);
@@ -124,15 +117,29 @@ void expect_both_say(AllReduceFusionWorkspace& w, const Tensor& x, const std::st
   FI_CHECK(call.find(text) != call.npos, RuntimeError, "the call: ", call);
 }
 
-/// The kernel of a rank waits; the other one's process ends.
-TEST_F(Peers, AnEndedRankEndsTheWaitsForIt) {
+/// f(workspace, tensor, rank) on two processes, after a call that both have made.
+template <class F>
+std::vector<Outcome> Peers::on_two_after_a_call(F f) {
   const std::string group = fresh_name();
-  const auto outcomes = run_processes(2, [&](int r) {
+  return run_processes(2, [&](int r) {
     again();
-    AllReduceFusionWorkspace w(on_gpu(group, r));
+    AllReduceFusionWorkspace w({.group = group,
+                                .rank = r,
+                                .world_size = 2,
+                                .max_token_num = 4,
+                                .hidden_dim = 64,
+                                .dtype = DType::kF32,
+                                .device = "cuda:0"});
     const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
     allreduce_fusion({.input = x, .workspace = w, .output = x});
     cuda::synchronize(0, Context::current().stream);
+    f(w, x, r);
+  });
+}
+
+/// The kernel of a rank waits; the other one's process ends.
+TEST_F(Peers, AnEndedRankEndsTheWaitsForIt) {
+  const auto outcomes = on_two_after_a_call([&](AllReduceFusionWorkspace& w, const Tensor& x, int r) {
     if (r == 1) {
       usleep(300'000);
       raise(SIGKILL);
@@ -145,14 +152,8 @@ TEST_F(Peers, AnEndedRankEndsTheWaitsForIt) {
 
 /// A kernel reports; the other rank's kernel, which waits for this one, is ended.
 TEST_F(Peers, WhatAKernelReportsReachesEveryRank) {
-  const std::string group = fresh_name();
-  for (const Outcome& o : run_processes(2, [&](int r) {
-         again();
-         AllReduceFusionWorkspace w(on_gpu(group, r));
-         const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
-         allreduce_fusion({.input = x, .workspace = w, .output = x});
-         cuda::synchronize(0, Context::current().stream);
-         const char* const text = "allreduce_fusion(pattern=0, input=[4, 64] float32, one shot): rank 1 did not arrive";
+  const char* const text = "allreduce_fusion(pattern=0, input=[4, 64] float32, one shot): rank 1 did not arrive";
+  for (const Outcome& o : on_two_after_a_call([&](AllReduceFusionWorkspace& w, const Tensor& x, int r) {
          if (r == 1) {
            if (waits_until_ended(gpu(), w, x, text)) expect_both_say(w, x, str("rank 0 failed: ", text));
            return;
@@ -171,14 +172,8 @@ TEST_F(Peers, WhatAKernelReportsReachesEveryRank) {
 
 /// An error before the launch, for which the other rank's kernel waits.
 TEST_F(Peers, ARankThatRaisesEndsTheWaitsForIt) {
-  const std::string group = fresh_name();
-  for (const Outcome& o : run_processes(2, [&](int r) {
-         again();
-         AllReduceFusionWorkspace w(on_gpu(group, r));
-         const Tensor x = Tensor::zeros({4, 64}, DType::kF32, kGpu);
-         allreduce_fusion({.input = x, .workspace = w, .output = x});
-         cuda::synchronize(0, Context::current().stream);
-         const std::string text = "raised ValueError: allreduce_fusion: residual_in is required";
+  const std::string text = "raised ValueError: allreduce_fusion: residual_in is required";
+  for (const Outcome& o : on_two_after_a_call([&](AllReduceFusionWorkspace& w, const Tensor& x, int r) {
          if (r == 0) {
            if (waits_until_ended(gpu(), w, x, text)) expect_both_say(w, x, text);
            return;
@@ -189,6 +184,52 @@ TEST_F(Peers, ARankThatRaisesEndsTheWaitsForIt) {
          require(next.find("this rank raised ValueError: ") != next.npos, "the group stays failed");
        }))
     EXPECT_EQ(o, "");
+}
+
+/// Ops of the family that have no kernel for GPUs name themselves and the tensor's device; none reads its memory.
+TEST_F(Peers, OpsWithoutAKernelSaySo) {
+  on_processes(2, [&](AllReduceFusionWorkspace& w, int rank) {
+    const Tensor x = Tensor::zeros({4, 64}, DType::kBF16, kGpu), heads = Tensor::zeros({4, 2, 32}, DType::kBF16, kGpu),
+                 lse = Tensor::zeros({4, 2}, DType::kF32, kGpu), stats = Tensor::zeros({4, 2, 2}, DType::kF32, kGpu),
+                 ids = Tensor::zeros({4, 2}, DType::kI32, kGpu);
+    const Tensor shared = comm::share(comm::Group::connect(str("no-kernel-", getppid()), rank, 2), 1 << 16);
+    const Tensor info = moe_a2a_initialize({.workspace = shared, .ep_rank = rank, .ep_size = 2, .max_num_tokens = 4});
+    const int64_t extents[] = {2, shared.size(1) / 8}, strides[] = {shared.view().stride(0) / 8, 1};
+    const std::pair<const char*, std::function<void()>> calls[] = {
+        {"mixed_comm", [&] { mixed_comm({.x_in = x, .workspace = w, .op = 0, .local_tp_size = 2}); }},
+        {"quantized_all_reduce", [&] { quantized_all_reduce({.inp = x, .workspace = w, .scale_group = 64}); }},
+        {"decode_cp_a2a_alltoall",
+         [&] {
+           decode_cp_a2a_alltoall({.partial_o = heads,
+                                   .softmax_stats = stats,
+                                   .workspace = TensorView(shared.data(), DType::kI64, extents, strides),
+                                   .cp_rank = rank,
+                                   .cp_size = 2});
+         }},
+        {"decode_cp_a2a_lse_reduce",
+         [&] {
+           decode_cp_a2a_lse_reduce(
+               {.partial_o = heads, .partial_lse = lse, .workspace = shared, .cp_rank = rank, .cp_size = 2});
+         }},
+        {"moe_a2a_dispatch",
+         [&] {
+           moe_a2a_dispatch({.token_selected_experts = ids,
+                             .input_payloads = {x},
+                             .workspace = shared,
+                             .metainfo = info,
+                             .runtime_max_tokens_per_rank = 4,
+                             .ep_rank = rank,
+                             .ep_size = 2,
+                             .top_k = 2,
+                             .num_experts = 2},
+                            shared);
+         }},
+    };
+    for (const auto& [name, call] : calls) {
+      const std::string said = outcome_of(call);
+      FI_CHECK(said.find(name) != said.npos && said.find("GPU") != said.npos, RuntimeError, name, ": ", said);
+    }
+  });
 }
 
 TEST_F(Peers, AGpuWithoutALinkIsAnErrorOnEveryRank) {

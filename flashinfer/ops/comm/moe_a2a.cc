@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 
 namespace flashinfer {
@@ -102,12 +103,19 @@ constinit const op::Op moe_a2a_sanitize_op = op::collective(op::define<Sanitize,
     "Writes invalid_expert_id where the received rows of expert_ids hold no token.", sanitize_fields,
     sanitize_candidates, nullptr));
 
+/// Of what the checks read themselves.
+static void check_on_host(const TensorView& t, const char* name) {
+  FI_CHECK(host_can_read(t.device()), NotImplementedError, name, " is on ", to_string(t.device()),
+           ", but must be on the CPU: this op has no kernel for GPUs yet");
+}
+
 MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, int64_t ep_rank, int64_t ep_size) {
   Peers p = peers_of(workspace, ep_rank, ep_size, "ep_rank", "ep_size");
   auto* header = reinterpret_cast<MoeA2aHeader*>(p.own());
   FI_CHECK(p.bytes() >= int64_t{sizeof(MoeA2aHeader)} && header->magic == MoeA2aHeader::kMagic, ValueError,
            "workspace was not prepared: call moe_a2a_initialize first");
   const MoeA2aLayout layout(p.size, header->max_num_tokens, header->eplb_experts);
+  check_on_host(metainfo, "metainfo");
   const auto* info = metainfo.data_as<int64_t>();
   FI_CHECK(info[0] == header->max_num_tokens && info[1] == header->eplb_experts && info[5] == layout.payloads,
            ValueError, "metainfo is not that which moe_a2a_initialize returned for this workspace");
@@ -133,6 +141,7 @@ uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64
   if (!mask) return all;
   FI_CHECK(enabled, ValueError, "active_rank_mask is given, but enable_rank_mask is False");
   FI_CHECK(mask->numel() == 1, ValueError, "active_rank_mask is ", to_string(*mask), ", but must be one uint64");
+  check_on_host(*mask, "active_rank_mask");
   const uint64_t bits = mask->data_as<uint64_t>()[0] & all;
   FI_CHECK(bits >> ep_rank & 1, ValueError, "active_rank_mask is ", bits, ", but must have the bit of ep_rank, ",
            ep_rank);

@@ -37,8 +37,9 @@ void check_payloads(const A& a) {
     const TensorView& p = a.input_payloads[static_cast<size_t>(i)];
     FI_CHECK(p.rank() == 2 && p.size(0) == tokens(a), ValueError, "input_payloads[", i, "] is ", to_string(p),
              ", but must be [", tokens(a), ", columns], a row for each row of token_selected_experts");
-    FI_CHECK(p.is_contiguous() && p.device().type == DeviceType::kCPU, ValueError, "input_payloads[", i, "] is ",
-             to_string(p), ", but must be contiguous, in host memory");
+    FI_CHECK(p.device().type == DeviceType::kCPU, NotImplementedError, "input_payloads[", i, "] is on ",
+             to_string(p.device()), ", but must be on the CPU: this op has no kernel for GPUs yet");
+    FI_CHECK(p.is_contiguous(), ValueError, "input_payloads[", i, "] is ", to_string(p), ", but must be contiguous");
     FI_CHECK(columns(p) < int64_t{1} << 24, ValueError, "input_payloads[", i, "] is ", to_string(p),
              ", but must have fewer than 2^24 columns");
   }
@@ -241,10 +242,20 @@ constinit const op::Op moe_a2a_dispatch_op = op::collective(op::define<A, valida
     fields, candidates, nullptr));
 }  // namespace ops::comm
 
+/// What the views need; its errors name the function, as those of the op do.
+static ops::comm::MoeA2aMemory checked_memory(const MoeA2aDispatch& a) {
+  try {
+    ops::comm::check_payloads(a);
+    return ops::comm::memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
+  } catch (Error& e) {
+    e.set_op("moe_a2a_dispatch");
+    throw;
+  }
+}
+
 MoeA2aReceived moe_a2a_dispatch(MoeA2aDispatch a, const Tensor& memory) {
   using namespace ops::comm;
-  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
-  check_payloads(a);
+  const MoeA2aMemory m = checked_memory(a);
   const int64_t most = a.runtime_max_tokens_per_rank;
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, most);
   MoeA2aReceived r{.payloads = {}, .combine_payload_offset = offsets.end};
