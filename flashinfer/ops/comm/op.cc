@@ -200,11 +200,14 @@ AllReduceConfig config_of(const A& a) {
 AllReduceConfig sum_config(const A& a) {
   return {a.input.dtype(), a.input.dtype(), a.fp32_acc, 0, AllReduceQuant::kNone};
 }
+/// Bytes of a result that leaves no room in the caches: with inputs and residual of two ranks, 32 MB.
+constexpr int64_t kPastCaches = 4 << 20;
 void* data_or_null(const std::optional<TensorView>& t) { return t ? t->data() : nullptr; }
 
 AllReduceParams params_of(const A& a) {
   AllReduceParams p{};
   p.d = hidden(a);
+  p.past_caches = tokens(a) * hidden(a) * a.input.item_size() >= kPastCaches;
   p.out = returns_sum(a) ? a.output->data() : nullptr;
   if (has_norm(a)) {
     p.residual_in = a.residual_in->data(), p.gamma = a.rms_gamma->data();

@@ -55,7 +55,8 @@ struct AllReduceParams {
   SfLayout layout;
   int64_t group;
   float eps, weight_bias, scale;
-  void* scratch;  // 2 * d elements of `dtype` a task
+  unsigned char past_caches;  // `out` and `norm_out` are too large for the caches: written around them where possible
+  void* scratch;              // 2 * d elements of `dtype` a task
 };
 
 }  // namespace flashinfer

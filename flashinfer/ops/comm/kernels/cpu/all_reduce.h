@@ -23,9 +23,18 @@ FI_VEC_INLINE Vec upper_halves(__m512i u) {
   return {_mm512_castsi512_ps(_mm512_and_si512(u, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))};
 }
 FI_VEC_INLINE Split rounded_split(Split v) { return {upper_halves(bf16_bits(v.even)), upper_halves(bf16_bits(v.odd))}; }
+/// 64 bytes of a result; kPast: around the caches, to the begin of a line.
+template <bool kPast>
+FI_VEC_INLINE void store_line(void* p, __m512i v) {
+  if constexpr (kPast)
+    _mm512_stream_si512(static_cast<__m512i*>(p), v);
+  else
+    _mm512_storeu_si512(p, v);
+}
 /// Stores 32 sums of bf16 numbers as bf16: 5 operations for 16 elements, where store() takes 9.
+template <bool kPast = false>
 FI_VEC_INLINE void store_split(bf16_t* p, __m512i even, __m512i odd) {
-  _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd));
+  store_line<kPast>(p, _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd));
 }
 #endif
 
@@ -72,15 +81,17 @@ struct RankSum {
 };
 
 /// The sum of the ranks' rows, n elements, to `to`.
-template <class Sum, class T>
+template <bool kPast, class Sum, class T>
 FI_VEC_INLINE void store_sum(const Sum& sum, T* to, int64_t n) {
   int64_t i = 0;
 #if defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, bf16_t))
     for (; i + 32 <= n; i += 32) {
       const Split v = sum.split(i);
-      store_split(to + i, bf16_bits(v.even), bf16_bits(v.odd));
+      store_split<kPast>(to + i, bf16_bits(v.even), bf16_bits(v.odd));
     }
+  if constexpr (__is_same(T, float) && kPast)
+    for (; i + 16 <= n; i += 16) store_line<kPast>(to + i, _mm512_castps_si512(sum.at(i).r));
 #endif
   for (; i + Vec::kLanes <= n; i += Vec::kLanes) store(to + i, sum.at(i));
   if (i < n) store_n(to + i, sum.at(i, n - i), n - i);
@@ -189,16 +200,17 @@ FI_VEC_INLINE void quantize_row(const AllReduceParams& p, const T* x, int64_t ro
 
 #if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
 /// What write_pair() of kernels/cpu/lanes.h stores, of even and odd elements.
+template <bool kPast>
 FI_VEC_INLINE void write_split(bf16_t* p, Split v) {
   alignas(64) static constexpr uint16_t kMerge[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                                       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   const __m512i parts = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(v.odd.r, v.even.r));
-  _mm512_storeu_si512(p, _mm512_permutexvar_epi16(_mm512_load_si512(kMerge), parts));
+  store_line<kPast>(p, _mm512_permutexvar_epi16(_mm512_load_si512(kMerge), parts));
 }
 #endif
 
 /// n = h * factor * (weight_bias + gamma), rounded.
-template <class W, class T>
+template <class W, bool kPast, class T>
 FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, int64_t d, float factor, float weight_bias) {
   const Vec scale = splat(factor), bias = splat(weight_bias);
 #if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
@@ -206,8 +218,16 @@ FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, int64_t d, float 
     const int64_t whole = d / 32 * 32;
     for (int64_t i = 0; i < whole; i += 32) {
       const Split x = load_split(h + i), g = load_split(gamma + i);
-      write_split(n + i, {x.even * scale * (bias + g.even), x.odd * scale * (bias + g.odd)});
+      write_split<kPast>(n + i, {x.even * scale * (bias + g.even), x.odd * scale * (bias + g.odd)});
     }
+    h += whole, gamma += whole, n += whole, d -= whole;
+  }
+#endif
+#if defined(FI_NARROW_AVX512)
+  if constexpr (__is_same(T, float) && kPast) {
+    const int64_t whole = d / 16 * 16;
+    for (int64_t i = 0; i < whole; i += 16)
+      store_line<kPast>(n + i, _mm512_castps_si512((load(h + i) * scale * (bias + load(gamma + i))).r));
     h += whole, gamma += whole, n += whole, d -= whole;
   }
 #endif
@@ -217,7 +237,7 @@ FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, int64_t d, float 
 }
 
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
-template <AllReduceConfig C, class Sum, class T>
+template <AllReduceConfig C, bool kPast, class Sum, class T>
 FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
   using W = scalar_of_t<C.weight>;
   const W* gamma = static_cast<const W*>(p.gamma);
@@ -231,12 +251,13 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   else
 #endif
     squares = add_residual(sum, residual, h, p.d);
-  normalise<W>(h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps), p.weight_bias);
+  normalise<W, kPast>(h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps),
+                      p.weight_bias);
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
 }
 
 /// Rows [begin, end) of the ranks' sums, and what follows them.
-template <AllReduceConfig C, int kRanks>
+template <AllReduceConfig C, int kRanks, bool kPast = false>
 FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t end) {
   using T = scalar_of_t<C.dtype>;
   const T* row[kRanks ? kRanks : kAllReduceRanks];
@@ -248,7 +269,7 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
   if constexpr (!C.norm)
     if (!p.block_rows) {  // rows lie one behind another
       read_from(0, begin - p.first);
-      return store_sum(sum, static_cast<T*>(p.out) + begin * p.d, (end - begin) * p.d);
+      return store_sum<kPast>(sum, static_cast<T*>(p.out) + begin * p.d, (end - begin) * p.d);
     }
   for (int64_t r = begin; r < end; ++r) {
     const int64_t i = r - p.first;
@@ -257,10 +278,25 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
     else
       read_from(0, i);
     if constexpr (C.norm)
-      finish_row<C>(p, sum, static_cast<T*>(p.scratch), r);
+      finish_row<C, kPast>(p, sum, static_cast<T*>(p.scratch), r);
     else
-      store_sum(sum, static_cast<T*>(p.out) + r * p.d, p.d);
+      store_sum<kPast>(sum, static_cast<T*>(p.out) + r * p.d, p.d);
   }
+}
+
+/// Whether the results of rows from `begin` on are written around the caches: those that nothing here reads again,
+/// whose rows begin at lines.
+template <AllReduceConfig C>
+FI_VEC_INLINE bool goes_past_caches(const AllReduceParams& p, int64_t begin) {
+#if defined(FI_NARROW_AVX512)
+  using T = scalar_of_t<C.dtype>;
+  if constexpr (C.quant != AllReduceQuant::kNone || __is_same(T, f16_t)) return false;
+  const T* const to = static_cast<const T*>(C.norm ? p.norm_out : p.out);
+  const bool lines = p.d * static_cast<int64_t>(sizeof(T)) % 64 == 0 || (!C.norm && !p.block_rows);
+  return p.past_caches && to && lines && reinterpret_cast<uintptr_t>(to + begin * p.d) % 64 == 0;
+#else
+  return false;
+#endif
 }
 
 template <AllReduceConfig C>
@@ -270,10 +306,12 @@ void all_reduce(const AllReduceParams& p, int64_t task) {
                 end = begin + p.rows_per_task < all ? begin + p.rows_per_task : all;
   const int64_t rows_end = end < p.last ? end : p.last;
   if (begin < rows_end) {
-    if (p.ranks == 2)
-      reduce_rows<C, 2>(p, begin, rows_end);
-    else
-      reduce_rows<C, 0>(p, begin, rows_end);
+    if (goes_past_caches<C>(p, begin)) {
+      p.ranks == 2 ? reduce_rows<C, 2, true>(p, begin, rows_end) : reduce_rows<C, 0, true>(p, begin, rows_end);
+      end_past_caches();
+    } else {
+      p.ranks == 2 ? reduce_rows<C, 2>(p, begin, rows_end) : reduce_rows<C, 0>(p, begin, rows_end);
+    }
   }
   if constexpr (C.quant == AllReduceQuant::kNvfp4)
     for (int64_t r = begin < p.last ? p.last : begin; r < end; ++r)
