@@ -23,13 +23,22 @@ struct Shape {
 inline std::string bytes_of(const TensorView& t) {
   return {static_cast<const char*>(t.data()), static_cast<size_t>(t.numel() * t.item_size())};
 }
-/// Normal numbers of one seed a rank; some of the zeros have a sign.
+/// Normal numbers of one seed a rank, some of them more than once; some of the zeros have a sign.
 inline Tensor random_tensor(Shape s, DType dtype, unsigned seed) {
-  const Tensor t = Tensor::empty({s.tokens, s.hidden}, dtype);
+  constexpr int64_t kNumbers = 4093;
+  const Tensor t = Tensor::empty({s.tokens, s.hidden}, dtype), numbers = Tensor::empty({kNumbers + 1}, dtype);
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
-  for (int64_t r = 0; r < s.tokens; ++r)
-    for (int64_t i = 0; i < s.hidden; ++i) ref::put(t.view(), {r, i}, i % 37 == 5 ? -0.0 : normal(random));
+  for (int64_t i = 0; i < kNumbers; ++i) ref::put(numbers.view(), {i}, normal(random));
+  ref::put(numbers.view(), {kNumbers}, -0.0);
+  const auto item = static_cast<size_t>(size_of(dtype));
+  const char* from = static_cast<const char*>(numbers.data());
+  char* to = static_cast<char*>(t.data());
+  for (int64_t r = 0, at = 0; r < s.tokens; ++r)
+    for (int64_t i = 0; i < s.hidden; ++i, ++at, to += item) {
+      const int64_t which = i % 37 == 5 ? kNumbers : (at + at / kNumbers * 29) % kNumbers;
+      std::memcpy(to, from + static_cast<size_t>(which) * item, item);
+    }
   return t;
 }
 /// What a rank got, as bytes.

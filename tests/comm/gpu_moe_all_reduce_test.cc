@@ -77,11 +77,10 @@ struct GpuMoeAllReduce : GpuCollectives {
 };
 
 TEST_F(GpuMoeAllReduce, ReductionGivesTheBitsOfTheCpu) {
-  for (const int ranks : {2, 3})
-    for (const bool one_shot : {true, false})
-      for (const bool quant : {true, false})
-        check({.ranks = ranks, .one_shot = one_shot, .sum = true, .quant = quant},
-              str(ranks, " ranks, one shot ", one_shot, ", quant ", quant));
+  for (const bool one_shot : {true, false})
+    for (const bool quant : {true, false})
+      check({.ranks = 3, .one_shot = one_shot, .sum = true, .quant = quant},
+            str("one shot ", one_shot, ", quant ", quant));
   check({.sum = true, .norm = false}, "the sum alone");
   check({.ranks = 1, .sum = true}, "one rank");
   check({.tokens = 5, .hidden = 75, .dtype = DType::kF16, .scales = DType::kF16, .ranks = 4, .one_shot = false},
@@ -89,10 +88,9 @@ TEST_F(GpuMoeAllReduce, ReductionGivesTheBitsOfTheCpu) {
   check({.tokens = 8, .hidden = 128, .experts = 1, .dtype = DType::kF32, .ranks = 2}, "f32");
 }
 TEST_F(GpuMoeAllReduce, FinalizeGivesTheBitsOfTheCpu) {
-  for (const int64_t pattern : {7, 12})
-    for (const bool scaled : {true, false})
-      for (const bool adds : {true, false})
-        check({.pattern = pattern, .scaled = scaled, .adds = adds}, str("pattern ", pattern, scaled, adds));
+  for (const bool scaled : {true, false})
+    for (const bool adds : {true, false})
+      check({.pattern = scaled == adds ? 12 : 7, .scaled = scaled, .adds = adds}, str("pattern 7 or 12", scaled, adds));
   check({.pattern = 7, .tokens = 3, .hidden = 64, .experts = 8, .rows = 5, .ranks = 4, .quant = true}, "FP4");
   check({.pattern = 7, .tokens = 2, .hidden = 33, .dtype = DType::kF16, .scales = DType::kF16, .ranks = 3},
         "not aligned");
