@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/check.h"
 #include "flashinfer/op/collective.h"
 #include "flashinfer/op/device_indices.h"
@@ -73,12 +75,20 @@ void fill_internal(const Op& op, void* block) {
   if (op.fill_internal) named(op, [&] { op.fill_internal(block); });
 }
 
-/// The schema's checks and the op's own; then every output that is wanted has memory.
+/// Whether any candidate runs on GPUs.
+bool has_kernel(const Op& op) {
+  return std::any_of(op.candidates.begin(), op.candidates.end(),
+                     [](const Candidate& c) { return place(c.backend) != Place::kHost; });
+}
+
+/// The schema's checks and the op's own; then every output that is wanted has memory. Of an op without a kernel for the
+/// GPU of its tensors the selection says so: its own checks may read arrays that the host cannot, and are left out.
 Placement check_and_allocate(const Op& op, void* block, Results& results) {
   Bindings bindings;
   check(op, block, bindings);
-  if (op.validate) op.validate(block);
   const Placement at = placement_of(op, block);
+  if (!host_can_read(at.device) && !has_kernel(op)) return at;
+  if (op.validate) op.validate(block);
   if (at.device.type != DeviceType::kCPU) check_device_indices(op, block, at.device);
   prepare_outputs(op, block, bindings, at.device, results);
   return at;

@@ -2,6 +2,7 @@
 // Attention that makes its work list during a capture: it is sent beside the capture, and stays where the graph reads
 // it.
 #include <cstring>
+#include <functional>
 
 #include "call.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
@@ -79,6 +80,40 @@ TEST_F(GraphAttention, ASinglePrefillTakesItsWorkListBesideTheCapture) {
   const auto launched = capture([&] { single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()}); });
   ASSERT_EQ(launched.size(), 1u);
   expect_tiles(launched[0]);
+}
+
+/// Tables and scales on the GPU are read by kernels alone: nothing is copied to the host, and the call is captured.
+TEST_F(GraphAttention, ACallWithTablesOnTheGpuReadsNothingOnTheHost) {
+  const Tensor tables = Tensor::zeros({2, 40}, DType::kI32, kGpu), lengths = Tensor::zeros({2}, DType::kI32, kGpu),
+               first = Tensor::zeros({3}, DType::kI32, kGpu), scale = Tensor::zeros({1}, DType::kF32, kGpu),
+               words = Tensor::zeros({4, 2}, DType::kU16, kGpu), before = Tensor::zeros({2}, DType::kI32, kGpu),
+               workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({4, 8, 64}),
+               cache = zeros({90, 2, 16, 2, 64}), out = zeros({4, 8, 64});
+  TrtllmBatchDecode decode{.query = q, .kv_cache = op::PagedKv(cache.view())};
+  decode.workspace_buffer = workspace, decode.block_tables = tables, decode.seq_lens = lengths;
+  decode.kv_layout = "NHD", decode.q_len_per_req = 2, decode.out = out;
+  TrtllmBatchDecode masked = decode, share = decode, scaled = decode;
+  masked.mask = words, share.causal_seqlens_kv_global = before, share.cp_world = 2;
+  scaled.bmm2_scale = scale.view();
+  TrtllmBatchContext context{.query = q, .kv_cache = op::PagedKv(cache.view())};
+  context.workspace_buffer = workspace, context.block_tables = tables, context.seq_lens = lengths;
+  context.cum_seq_lens_q = first, context.cum_seq_lens_kv = first, context.kv_layout = "NHD";
+  context.batch_size = 2, context.max_q_len = 3, context.out = out;
+  XqaBatchDecode xqa{.query = q, .kv_cache = op::PagedKv(cache.view())};
+  xqa.workspace_buffer = workspace, xqa.block_tables = tables, xqa.seq_lens = lengths, xqa.kv_layout = "NHD";
+  xqa.max_seq_len = 640, xqa.q_len_per_req = 2, xqa.mask = words, xqa.out = out;
+  const std::vector<std::function<void()>> calls{
+      [&] { trtllm_batch_decode_with_kv_cache(decode); },   [&] { trtllm_batch_decode_with_kv_cache(masked); },
+      [&] { trtllm_batch_decode_with_kv_cache(share); },    [&] { trtllm_batch_decode_with_kv_cache(scaled); },
+      [&] { trtllm_batch_context_with_kv_cache(context); }, [&] { xqa_batch_decode_with_kv_cache(xqa); }};
+  for (const auto& call : calls) {
+    gpu().calls.clear();
+    call();
+    EXPECT_EQ(gpu().calls["cuMemcpyDtoHAsync_v2"] + gpu().calls["cuMemcpyAsync"] + waits(), 0);
+    cuda::synchronize(0, stream_->get());
+    EXPECT_EQ(capture(call).size(), 2u);  // the kernel and the merge
+  }
+  EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
 }
 
 /// plan() and run(), or plan() and a replay, step after step: the host never waits for the GPU.

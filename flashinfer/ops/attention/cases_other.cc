@@ -81,6 +81,8 @@ constexpr op::Case kDenseDecode[] = {
     {"two_rows_each_i64", "workspace_buffer=u8:0 block_tables=i64:2x2:range(1) seq_lens=i64:[17,32] query=f16:4x4x64 kv_cache=f16:5x2x2x16x64 "
                           "max_seq_len=40 bmm1_scale=0.125 q_len_per_req=2"},
     {"fp8_output", FI_TABLE "query=e4m3:4x4x64 kv_cache=e4m3:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=4.0 o_scale=0.5", "cpu", 0, 0.125, 0.02},
+    {"cut_requests", "workspace_buffer=u8:0 block_tables=i32:3x40:range(0) seq_lens=u32:[600,256,257] query=bf16:3x4x64 kv_cache=bf16:120x2x2x16x64 "
+                     "max_seq_len=640 bmm1_scale=0.125 bmm2_scale=f32:1:const(2) return_lse=True"},
     {"separate_pages", "workspace_buffer=u8:0 block_tables=i32:4x2x3:range(0) seq_lens=i32:[48,0,1,23] query=bf16:4x4x64 "
                        "kv_cache=(bf16:24x2x16x64,bf16:24x2x16x64) max_seq_len=48 bmm1_scale=0.125 uses_shared_paged_kv_idx=False"},
     {"block_sparse", "workspace_buffer=u8:0 block_tables=i32:2x4x3:randint(0,12) seq_lens=i32:2x4:randint(0,49) query=bf16:4x6x64 "
@@ -96,6 +98,9 @@ constexpr op::Case kDenseDecode[] = {
 constexpr op::Case kDenseContext[] = {
     {"causal", FI_TABLE "query=bf16:54x4x64 kv_cache=bf16:12x2x2x16x64 max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=1.0 batch_size=4 "
                "cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] return_lse=True"},
+    {"few_and_many_rows", "workspace_buffer=u8:0 block_tables=i64:3x40:range(0) seq_lens=i64:[600,300,40] query=bf16:44x4x64 kv_cache=bf16:120x2x2x16x64 "
+                          "max_q_len=40 max_kv_len=600 bmm1_scale=f32:1:const(0.125) bmm2_scale=1.0 batch_size=3 cum_seq_lens_q=i64:[0,3,4,44] "
+                          "cum_seq_lens_kv=i32:[0,600,900,940] return_lse=True"},
     {"not_causal_window", FI_TABLE "query=bf16:54x4x64 kv_cache=(bf16:12x2x16x64,bf16:12x2x16x64) max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=0.5 "
                           "batch_size=4 cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] causal=False window_left=7 sinks=f32:4"},
     {"fp8_output_separate_pages", "workspace_buffer=u8:0 block_tables=i32:2x2x3:range(0) seq_lens=i32:[48,23] query=bf16:9x4x64 "

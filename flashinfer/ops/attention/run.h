@@ -2,6 +2,7 @@
 // Runs of plans: what the candidates of an op prepare. Internal to the families of attention.
 #pragma once
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,22 @@ op::Prepared prepare_cpu(const PlanRef& plan, const Call& c);
 /// A run on the GPU or emulator that all tensors of `c` are on. The plan's work list is made once and goes to the
 /// device with its arrays at the first run there; both are kept until the next plan().
 op::Prepared prepare_cuda(const PlanRef& plan, const Call& c);
+/// The tables of a call without a plan, in its GPU's memory, which the host does not read. Lengths and rows beyond the
+/// promised ones are cut off; page ids are not checked.
+struct DenseTables {
+  TensorView pages;                        // [B, width] i32 or i64, any strides
+  TensorView lengths;                      // [B] keys, i32, u32 or i64
+  std::optional<TensorView> first_rows{};  // [B + 1]; absent: `rows` for each request
+  int64_t rows = 1;                        // query rows of a request, or the most
+  int64_t keys = 0;                        // of a request at most
+  // The mask: words among the rows of a request (api/draft_mask.h), or keys of this rank's share of a context.
+  std::optional<TensorView> words{};   // u16 [rows in all, words of a row], contiguous
+  std::optional<TensorView> before{};  // [B] tokens of all ranks before a request's first row
+  int64_t world = 1, rank = 0;
+};
+/// The same with a plan without arrays, which a kernel makes from `tables` at each run. Nothing waits for the GPU, so
+/// the call can be captured; a replay reads the tables anew.
+op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const DenseTables& tables);
 void run_reference(const Plan& p, const Call& c);
 
 /// The candidates of an op that runs one plan: PlanOf(block) on the tensors of CallOf(block).

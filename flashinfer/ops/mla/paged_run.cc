@@ -244,13 +244,11 @@ constexpr op::Field run_fields[] = {
     op::in<&BatchMlaRun::bmm2_scale>("bmm2_scale", nullptr),
 };
 using Narrow = attention::NarrowOutput<BatchMlaRun, Run, &BatchMlaRun::out>;
-constexpr op::Candidate run_candidates[] = {op::cuda<Run::cuda>(), op::cpu<Narrow::cpu>(),
-                                            op::reference<Narrow::reference>()};
 }  // namespace
 
 constinit const op::Op run_op = op::define<BatchMlaRun, validate_run, cost>(
     kRun, kModule,
     "out = softmax(sm_scale * (q_nope ckv^T + q_pe kpe^T)) ckv over each request's pages; lse in base 2.", run_fields,
-    run_candidates, ops::mla::run_cases, {.rtol = -1, .atol = -1}, &plan_type);
+    Narrow::candidates, ops::mla::run_cases, {.rtol = -1, .atol = -1}, &plan_type);
 
 }  // namespace flashinfer::mla

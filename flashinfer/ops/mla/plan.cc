@@ -227,14 +227,6 @@ void set_work(Plan& p) {
 
 }  // namespace
 
-Scale scale_of(const char* name, const op::ScalarOrTensor& s) {
-  const TensorView* t = s.tensor();
-  if (!t || t->device().type == DeviceType::kCPU) return {attention::number_of(name, s)};
-  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, name, " is ", to_string(*t),
-           ", but must be a number or one float32");
-  return {.on_device = t->data_as<float>()};
-}
-
 constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields);
 
 Plan make_plan(const BatchMlaPlan& a) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/mla/kernels/params.h"
 #include "flashinfer/ops/mla/op.h"
@@ -70,12 +71,8 @@ Plan plan_of_run(const BatchMlaRun& a);
 /// ValueError unless `out` has 8 bits exactly when `o_scale` is given, which is positive.
 void check_output_scale(const BatchMlaRun& a);
 
-/// A scale of a call: a number, or one float32. That of a GPU stays there.
-struct Scale {
-  double number = 1;
-  const float* on_device = nullptr;  // a further factor
-};
-Scale scale_of(const char* name, const op::ScalarOrTensor& s);
+using attention::Scale;
+using attention::scale_of;
 
 /// Tensors and numbers of one run, as the plan wants them.
 struct Call {

@@ -19,13 +19,17 @@ struct ContextShare {
   }
 };
 
-/// Lets every row see the first keys of its request that are not behind it in the whole context. The plan has the rows
-/// and lengths. ValueError for a rank outside the world, and for rows that would see more keys than the cache has.
-inline void set_context_share(Plan& p, const ContextShare& share) {
+/// ValueError for a rank outside the world and another number of requests.
+inline void check_context_share(const Plan& p, const ContextShare& share) {
   FI_CHECK(share.world >= 1 && share.rank >= 0 && share.rank < share.world, ValueError, "cp_rank is ", share.rank,
            ", but must be in 0..", share.world - 1, " (cp_world is ", share.world, ")");
   FI_CHECK(share.before.rank() == 1 && share.before.size(0) == p.batch_size, ValueError, "causal_seqlens_kv_global is ",
            to_string(share.before), ", but must be [", p.batch_size, "] (requests)");
+}
+/// Lets every row see the first keys of its request that are not behind it in the whole context. The plan has the rows
+/// and lengths. ValueError as above, and for rows that would see more keys than the cache has.
+inline void set_context_share(Plan& p, const ContextShare& share) {
+  check_context_share(p, share);
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   p.causal = false;
   p.mask_indptr = Tensor::empty({p.batch_size + 1}, DType::kI64);

@@ -35,7 +35,7 @@ void check_dense(const char* name, const std::optional<TensorView>& offsets, int
     FI_CHECK(op::index_at(t, b) == b * row, ValueError, name, "[", b, "] is ", op::index_at(t, b), ", but request ", b,
              " begins at element ", b * row, ": requests must follow each other");
 }
-Plan decode_plan(const D& a, bool work) {
+Plan decode_plan(const D& a, Planning what) {
   const Planes kv = pages_of(a.k_cache, a.v_cache);
   Plan p;
   p.kv_layout = "HND", p.page_size = kv.k.page_size;
@@ -47,7 +47,7 @@ Plan decode_plan(const D& a, bool work) {
       {.lengths = "actual_seq_lens_kv"});
   set_equal_rows(p, "q_len_per_req", a.q_len_per_req);
   p.causal = a.q_len_per_req > 1;
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call decode_call(const D& a, TensorView&) {
@@ -61,7 +61,7 @@ Call decode_call(const D& a, TensorView&) {
 void validate_decode(const D& a) {
   throw_if_given("batch_offsets_k", a.batch_offsets_k.has_value(), "pages have no offsets");
   throw_if_given("batch_offsets_v", a.batch_offsets_v.has_value(), "pages have no offsets");
-  const Plan p = decode_plan(a, false);
+  const Plan p = decode_plan(a, Planning::kArrays);
   const Planes kv = pages_of(a.k_cache, a.v_cache);
   check_run(p, a.q, kv, "k_cache", "v_cache");
   check_pages(p, kv);
@@ -76,7 +76,7 @@ void validate_decode(const D& a) {
 }
 op::Shape decode_shape(const D& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v_cache.size(-1)); }
 op::Shape decode_lse_shape(const D& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
-op::Cost decode_cost(const D& a) { return cost_of(decode_plan(a, false), a.q); }
+op::Cost decode_cost(const D& a) { return cost_of(decode_plan(a, Planning::kArrays), a.q); }
 
 // ---- prefill ----
 using P = CudnnBatchPrefill;
@@ -169,7 +169,7 @@ Planes planes_of(const P& a) {
 DType prefill_dtype(const P& a) {
   return a.out ? a.out->dtype() : a.o_data_type.value_or(ops::default_output(a.q.dtype()));
 }
-Plan prefill_plan(const P& a, bool work) {
+Plan prefill_plan(const P& a, Planning what) {
   const Planes kv = planes_of(a);
   Plan p;
   p.kv_layout = paged(a) ? "HND" : "NHD", p.page_size = kv.k.page_size, p.causal = a.causal;
@@ -184,10 +184,10 @@ Plan prefill_plan(const P& a, bool work) {
     set_ragged_rows(p, a, kv);
   }
   set_query_rows(p, a);
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
-double scale_of(const char* name, const std::optional<TensorView>& t) { return t ? number_of(name, *t) : 1.0; }
+double factor_of(const char* name, const std::optional<TensorView>& t) { return t ? number_of(name, *t) : 1.0; }
 /// `rows` [rows of q, Hq]: where the LSE goes; its rows are then moved to their requests.
 Call prefill_call(const P& a, const Tensor& rows) {
   Call c;
@@ -195,8 +195,8 @@ Call prefill_call(const P& a, const Tensor& rows) {
   if (a.out) c.out = *a.out;
   if (a.return_lse) c.lse = rows.view();
   c.natural_lse = a.lse_base == "ln";
-  c.q_scale = scale_of("q_scale", a.q_scale), c.k_scale = scale_of("k_scale", a.k_scale),
-  c.v_scale = scale_of("v_scale", a.v_scale);
+  c.q_scale = factor_of("q_scale", a.q_scale), c.k_scale = factor_of("k_scale", a.k_scale),
+  c.v_scale = factor_of("v_scale", a.v_scale);
   return c;
 }
 void pad_lse(const Plan& p, const Tensor& rows, const TensorView& to) {
@@ -213,7 +213,7 @@ Tensor lse_rows(const P& a, const Plan& p) {
   return a.return_lse ? Tensor::empty({p.nnz_qo, p.num_qo_heads}, DType::kF32) : Tensor();
 }
 op::Prepared prefill_cpu(const P& a) {
-  const PlanRef plan = owned(prefill_plan(a, true));
+  const PlanRef plan = owned(prefill_plan(a, Planning::kWork));
   const Tensor rows = lse_rows(a, *plan);
   if (!a.return_lse) return prepare_cpu(plan, prefill_call(a, rows));
   Launches launches;
@@ -222,7 +222,7 @@ op::Prepared prefill_cpu(const P& a) {
   return std::move(launches).prepared();
 }
 void prefill_reference(const P& a) {
-  const Plan p = prefill_plan(a, false);
+  const Plan p = prefill_plan(a, Planning::kArrays);
   const Tensor rows = lse_rows(a, p);
   run_reference(p, prefill_call(a, rows));
   if (a.return_lse) pad_lse(p, rows, *a.lse);
@@ -235,7 +235,7 @@ void validate_prefill(const P& a) {
   throw_if_given("block_tables", a.block_tables && !paged(a), "K and V of rank 3 have no pages");
   FI_CHECK(op::floats.has(prefill_dtype(a)), ValueError, "o_data_type is ", name(prefill_dtype(a)), ", but must be ",
            to_string(op::floats));
-  const Plan p = prefill_plan(a, false);
+  const Plan p = prefill_plan(a, Planning::kArrays);
   const Planes kv = planes_of(a);
   FI_CHECK(a.q.size(0) == p.nnz_qo, ValueError, "q has ", a.q.size(0), " rows, but the requests have ", p.nnz_qo);
   check_run(p, a.q, kv, "k_cache", "v_cache");
@@ -248,11 +248,11 @@ void validate_prefill(const P& a) {
   check_max("max_sequence_kv", a.max_sequence_kv, "tokens of keys", p.kv_len.data_as<int32_t>(), p.batch_size, false);
   for (const auto& [name, t] :
        {std::pair("q_scale", &a.q_scale), std::pair("k_scale", &a.k_scale), std::pair("v_scale", &a.v_scale)})
-    scale_of(name, *t);
+    factor_of(name, *t);
 }
 op::Shape prefill_shape(const P& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v_cache.size(-1)); }
 op::Shape prefill_lse_shape(const P& a) { return rows_heads_dim(batch_of(a), a.max_token_per_sequence, a.q.size(1)); }
-op::Cost prefill_cost(const P& a) { return cost_of(prefill_plan(a, false), a.q); }
+op::Cost prefill_cost(const P& a) { return cost_of(prefill_plan(a, Planning::kArrays), a.q); }
 
 constexpr DTypeSet kCudnnTypes = op::floats | op::fp8;
 constexpr op::Field decode_fields[] = {

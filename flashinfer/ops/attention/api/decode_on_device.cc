@@ -3,22 +3,15 @@
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/jit/cuda.h"
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/graph.h"
-#include "flashinfer/ops/attention/kernels/cuda/plan_params.h"
-#include "flashinfer/ops/common/cuda.h"
+#include "flashinfer/ops/attention/cuda/tables.h"
 #include "flashinfer/record/record.h"
 
 namespace flashinfer {
 namespace attention {
 namespace {
 using Block = BatchDecodePlanOnDevice;
-
-inline constexpr jit::Kernel kPlanCuda{"flashinfer/ops/attention/kernels/cuda/plan.cuh",
-                                       "flashinfer::cu::attention_plan", "flashinfer::AttentionPlanParams"};
-constexpr AttentionPlanConfig kConfig{256};
 
 void fill_internal(Block& a) {
   const TensorView& buffer = plan_of(a.self).buffers.kv_indices;
@@ -74,7 +67,7 @@ void launch_host(const Block& a) {
 
 op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
   const Plan& p = plan_of(a.self);
-  const jit::CudaLoaded& kernel = jit::cuda_kernel<kPlanCuda>(kConfig, call.device);
+  const jit::CudaLoaded& kernel = plan_kernel(call.device);
   if (!p.graph || p.graph->device != call.device)
     return op::Unsupported{str("the buffers of use_cuda_graph=True are not on ", to_string(call.device))};
   if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
@@ -87,24 +80,19 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
     g.lengths_on_device = true;
     if (g.parts.empty()) return;
     const Part& part = g.parts.front();  // every request has the same rows
-    AttentionPlanParams params{.seq_lens = a.seq_lens.data_as<int32_t>(),
-                               .kv_indptr = g.at_mutable<int32_t>(g.kv_indptr),
-                               .kv_len = g.at_mutable<int32_t>(g.kv_len),
-                               .tiles = g.at_mutable<AttentionTile>(part.tiles_at),
-                               .cuts = g.at_mutable<AttentionCudaMerge>(part.cuts_at),
-                               .requests = static_cast<int32_t>(p.batch_size),
-                               .page_size = static_cast<int32_t>(p.page_size),
-                               .width = static_cast<int32_t>(pages_a_request(a)),
-                               .rows = static_cast<int32_t>(p.q_len_per_req * group_of(p)),
-                               .tile_rows = part.tile_rows,
-                               .most_tiles = static_cast<int32_t>(part.tiles),
-                               .most_cuts = static_cast<int32_t>(part.cuts)};
-    cuda::Launch l;
-    l.grid[0] = 1;
-    l.block[0] = static_cast<unsigned>(kConfig.threads);
-    l.shared_bytes = static_cast<unsigned>(kConfig.shared_bytes());
-    l.pdl = true;
-    jit::launch(kernel, params, l);
+    const auto width = static_cast<int32_t>(pages_a_request(a));
+    AttentionPlanParams params{};
+    params.seq_lens = {a.seq_lens.data(), 1, DType::kI32};
+    params.kv_indptr = g.at_mutable<int32_t>(g.kv_indptr), params.kv_len = g.at_mutable<int32_t>(g.kv_len);
+    params.tiles = g.at_mutable<AttentionTile>(part.tiles_at);
+    params.cuts = g.at_mutable<AttentionCudaMerge>(part.cuts_at);
+    params.requests = static_cast<int32_t>(p.batch_size), params.page_size = static_cast<int32_t>(p.page_size);
+    params.width = params.request_stride = width, params.keys = width * params.page_size;
+    params.group = group_of(p), params.few = -1;
+    params.rows = static_cast<int32_t>(p.q_len_per_req) * params.group, params.tile_rows = part.tile_rows;
+    params.most_tiles = static_cast<int32_t>(part.tiles), params.most_cuts = static_cast<int32_t>(part.cuts);
+    params.most_partial = part.partial_rows;
+    launch_plan(kernel, params);
   };
 }
 

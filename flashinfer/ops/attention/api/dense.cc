@@ -14,28 +14,44 @@ namespace {
 constexpr DTypeSet kOutputTypes = op::floats | DType::kF8E4M3;
 constexpr const char *kDecode = "trtllm_batch_decode_with_kv_cache", *kContext = "trtllm_batch_context_with_kv_cache";
 
-void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
+/// Index arrays of a GPU are read by kernels alone: a plan has the shapes, and their contents are not checked.
+bool on_host(const TrtllmBatchDecode& a) { return host_reads(a.block_tables, a.seq_lens, a.cum_seq_lens_q); }
+bool on_host(const TrtllmBatchContext& a) { return host_reads(a.block_tables, a.seq_lens, a.cum_seq_lens_q); }
+template <class Block>
+Planning planning_of(const Block& a) {
+  return on_host(a) ? Planning::kArrays : Planning::kShapes;
+}
+
+/// `known`: whether the host reads the arrays.
+void set_rows_of(Plan& p, const TrtllmBatchDecode& a, bool known) {
   FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError,
            "cum_seq_lens_q and max_q_len must be given together");
   p.causal = true;
   FI_CHECK(a.cum_seq_lens_q || a.q_len_per_req, ValueError,
            "q_len_per_req is None, so cum_seq_lens_q must say which rows requests have");
-  if (a.cum_seq_lens_q)
+  if (!a.cum_seq_lens_q)
+    set_equal_rows(p, "q_len_per_req", *a.q_len_per_req);
+  else if (known)
     set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
   else
-    set_equal_rows(p, "q_len_per_req", *a.q_len_per_req);
-  if (a.causal_seqlens_kv_global) return set_context_share(p, {*a.causal_seqlens_kv_global, a.cp_world, a.cp_rank});
+    set_unknown_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q, a.query);
+  if (a.causal_seqlens_kv_global) {
+    const ContextShare share{*a.causal_seqlens_kv_global, a.cp_world, a.cp_rank};
+    return known ? set_context_share(p, share) : check_context_share(p, share);
+  }
   if (!a.mask) return;
   const int64_t rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
+  if (!known) return check_draft_mask(p, *a.mask, rows);
   check_max("max_q_len", rows, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
   check_rows_in_cache(p, rows);
   set_draft_mask(p, *a.mask, rows);
 }
-void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
+void set_rows_of(Plan& p, const TrtllmBatchContext& a, bool known) {
   FI_CHECK(!a.batch_size || *a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size.value_or(0),
            ", but block_tables.shape[0] is ", p.batch_size);
   p.causal = a.causal;
-  set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
+  known ? set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q)
+        : set_unknown_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q, a.query);
 }
 template <class Block>
 DType out_dtype(const Block& a) {
@@ -65,7 +81,17 @@ void for_parts(const Block& a, const F& f) {
 }
 
 template <class Block>
-Plan plan_of_part(const Block& a, int64_t head, bool work) {
+TensorView tables_of(const Block& a, int64_t head) {
+  if (head != kAllHeads) return a.block_tables.select(0, head);
+  return a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0);
+}
+template <class Block>
+TensorView lengths_of(const Block& a, int64_t head) {
+  return head == kAllHeads ? a.seq_lens : a.seq_lens.select(0, head);
+}
+template <class Block>
+Plan plan_of_part(const Block& a, int64_t head, Planning what) {
+  const bool known = what != Planning::kShapes;
   const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout;
@@ -75,18 +101,15 @@ Plan plan_of_part(const Block& a, int64_t head, bool work) {
   p.page_size = kv.k.page_size;
   p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = computed_dtype(out_dtype(a));
   set_options(p, {.window_left = a.window_left,
-                  .sm_scale = number_of("bmm1_scale", a.bmm1_scale),
+                  .sm_scale = scale_of("bmm1_scale", a.bmm1_scale).number,
                   .logits_soft_cap = {},
                   .rope_scale = {},
                   .rope_theta = {}});
-  if (head != kAllHeads) {
-    const std::string table = str("block_tables[", head, "]"), lengths = str("seq_lens[", head, "]");
-    set_dense_table(p, a.block_tables.select(0, head), a.seq_lens.select(0, head), {table.c_str(), lengths.c_str()});
-  } else {
-    set_dense_table(p, a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0), a.seq_lens);
-  }
-  set_rows_of(p, a);
-  if (work) set_work(p);
+  const std::string table = head == kAllHeads ? "block_tables" : str("block_tables[", head, "]"),
+                    lengths = head == kAllHeads ? "seq_lens" : str("seq_lens[", head, "]");
+  set_tables(p, tables_of(a, head), lengths_of(a, head), {table.c_str(), lengths.c_str()}, what);
+  set_rows_of(p, a, known);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 /// `sinks`: a place for a view that the call points to.
@@ -98,8 +121,10 @@ Call call_of_part(const Block& a, int64_t head, TensorView& sinks) {
   if (a.out) c.out = *a.out;
   c.lse = a.lse;
   if (a.sinks) sinks = *a.sinks, c.sinks = &sinks;
-  c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
-  if (!a.uses_shared_paged_kv_idx) {
+  const Scale output = scale_of("bmm2_scale", a.bmm2_scale);
+  c.v_scale = output.number, c.v_scale_on_device = output.on_device;
+  c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
+  if (!a.uses_shared_paged_kv_idx && on_host(a)) {
     const int64_t distance = separate_tables(a.block_tables, a.seq_lens, c.kv.v).distance;
     c.kv = with_value_pages_from(c.kv, distance);
     if (c.kv_sf) c.kv_sf = with_value_pages_from(*c.kv_sf, distance);
@@ -140,7 +165,8 @@ void check_tables(const Block& a) {
   if constexpr (requires { a.enable_block_sparse_attention; })
     if (is_sparse(a)) return check_sparse(a);
   if (!a.uses_shared_paged_kv_idx) {
-    separate_tables(a.block_tables, a.seq_lens, cache_planes(a.kv_cache, a.kv_layout).v);
+    check_separate_shape(a.block_tables, a.seq_lens);
+    if (on_host(a)) separate_tables(a.block_tables, a.seq_lens, cache_planes(a.kv_cache, a.kv_layout).v);
     return;
   }
   FI_CHECK(a.block_tables.rank() == 2, ValueError, "block_tables is ", to_string(a.block_tables),
@@ -163,7 +189,7 @@ void check_block(const Block& a, const More& more) {
   FI_CHECK(!a.sinks || (a.sinks->rank() == 1 && a.sinks->size(0) == a.query.size(1)), ValueError, "sinks is ",
            to_string(*a.sinks), ", but must be [", a.query.size(1), "] (num_qo_heads)");
   for_parts(a, [&](int64_t head) {
-    const Plan p = plan_of_part(a, head, false);
+    const Plan p = plan_of_part(a, head, planning_of(a));
     TensorView sinks;
     const Call c = call_of_part(a, head, sinks);
     check_run(p, c.q, c.kv, "kv_cache (K)", "kv_cache (V)");
@@ -201,33 +227,66 @@ void validate_context(const TrtllmBatchContext& a) {
   });
 }
 template <class Block>
-op::Cost cost(const Block& a) {
+op::Cost cost(const Block& given) {
+  HostCopies copies;
+  Block a = given;
+  copies.read(a.block_tables), copies.read(a.seq_lens), copies.read(a.cum_seq_lens_q);
+  if constexpr (requires { a.mask; }) copies.read(a.mask), copies.read(a.causal_seqlens_kv_global);
   op::Cost all;
   for_parts(a, [&](int64_t head) {
     TensorView sinks;
-    const op::Cost one = cost_of(plan_of_part(a, head, false), call_of_part(a, head, sinks).q);
+    const op::Cost one = cost_of(plan_of_part(a, head, Planning::kArrays), call_of_part(a, head, sinks).q);
     all.flops += one.flops, all.bytes += one.bytes;
   });
   return all;
 }
+/// What a kernel plans from.
+template <class Block>
+DenseTables device_tables(const Block& a, int64_t head) {
+  DenseTables t{.pages = tables_of(a, head), .lengths = lengths_of(a, head)};
+  if constexpr (requires { a.max_seq_len; }) {
+    t.keys = a.max_seq_len, t.rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
+    t.first_rows = a.cum_seq_lens_q, t.before = a.causal_seqlens_kv_global;
+    t.world = a.cp_world, t.rank = a.cp_rank;
+    if (a.mask) t.words = draft_words(*a.mask, t.rows);
+  } else {
+    t.keys = a.max_kv_len, t.rows = a.max_q_len, t.first_rows = a.cum_seq_lens_q;
+  }
+  return t;
+}
 template <class Block>
 struct Parts {
+  static op::Prepared cuda(const Block& a) {
+    if (!a.uses_shared_paged_kv_idx)
+      return op::Unsupported{"uses_shared_paged_kv_idx=False: the kernels read K and V from one table of pages"};
+    Launches launches;
+    for_parts(a, [&](int64_t head) {
+      TensorView sinks;
+      launches.add([&] {
+        Plan p = plan_of_part(a, head, Planning::kShapes);
+        p.o_data_type = out_dtype(a);  // e4m3 is rounded by the kernel
+        return prepare_tables_cuda(owned(std::move(p)), call_of_part(a, head, sinks), device_tables(a, head));
+      });
+    });
+    return std::move(launches).prepared();
+  }
   static op::Prepared cpu(const Block& a) {
     if (!is_sparse(a)) {
       TensorView sinks;
-      return prepare_cpu(owned(plan_of_part(a, kAllHeads, true)), call_of_part(a, kAllHeads, sinks));
+      return prepare_cpu(owned(plan_of_part(a, kAllHeads, Planning::kWork)), call_of_part(a, kAllHeads, sinks));
     }
     Launches launches;
     for_parts(a, [&](int64_t head) {
       TensorView sinks;
-      launches.add([&] { return prepare_cpu(owned(plan_of_part(a, head, true)), call_of_part(a, head, sinks)); });
+      launches.add(
+          [&] { return prepare_cpu(owned(plan_of_part(a, head, Planning::kWork)), call_of_part(a, head, sinks)); });
     });
     return std::move(launches).prepared();
   }
   static void reference(const Block& a) {
     for_parts(a, [&](int64_t head) {
       TensorView sinks;
-      run_reference(plan_of_part(a, head, false), call_of_part(a, head, sinks));
+      run_reference(plan_of_part(a, head, Planning::kArrays), call_of_part(a, head, sinks));
     });
   }
 };

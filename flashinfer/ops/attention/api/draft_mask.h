@@ -37,13 +37,21 @@ inline void check_rows_in_cache(const Plan& p, int64_t max_rows) {
     FI_CHECK(max_rows == 1 || qo[b + 1] - qo[b] <= kv[b], ValueError, "seq_lens[", b, "] is ", kv[b], ", but the ",
              qo[b + 1] - qo[b], " query rows of request ", b, " are in the cache too");
 }
-/// Rows [B, max_rows] or packed [total rows], of words_of(max_rows) words each.
-inline void set_draft_mask(Plan& p, const TensorView& mask, int64_t max_rows) {
+inline void check_draft_mask(const Plan& p, const TensorView& mask, int64_t max_rows) {
   const int64_t width = words_of(max_rows);
   FI_CHECK_LAYOUT(mask.numel() == p.nnz_qo * width, mask.is_contiguous(), "mask is ", to_string(mask),
                   ", but must be uint16[..., ", width, "] with ", p.nnz_qo, " rows of ", width,
                   " words (32 query rows take two), contiguous");
-  const DraftMask m{mask.data_as<uint16_t>(), width};
+}
+/// The words of a mask as [rows, words of a row].
+inline TensorView draft_words(const TensorView& mask, int64_t max_rows) {
+  const int64_t width = words_of(max_rows);
+  return mask.view({width ? mask.numel() / width : 0, width});
+}
+/// Rows [B, max_rows] or packed [total rows], of words_of(max_rows) words each.
+inline void set_draft_mask(Plan& p, const TensorView& mask, int64_t max_rows) {
+  check_draft_mask(p, mask, max_rows);
+  const DraftMask m{mask.data_as<uint16_t>(), words_of(max_rows)};
   p.causal = true;
   if (is_known(p, m, true)) return;
   p.causal = false;

@@ -2,6 +2,7 @@
 // Operators whose result may have 8 bits: attention writes f32 and the result is rounded from that.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -38,7 +39,8 @@ inline void round_to_e4m3(const TensorView& from, const TensorView& to) {
   });
 }
 
-/// The candidates `Of` of a block whose result is the member `Out`, for f32 and 16-bit results, and for e4m3.
+/// The candidates `Of` of a block whose result is the member `Out`, for f32 and 16-bit results, and for e4m3. That of
+/// GPUs, if there is one, rounds to e4m3 itself.
 template <class Block, class Of, std::optional<TensorView> Block::* Out>
 struct NarrowOutput {
   struct Widened {  // the same call with an f32 result of its own
@@ -65,7 +67,12 @@ struct NarrowOutput {
     Of::reference(wide.block);
     round_to_e4m3(wide.output, *(a.*Out));
   }
-  static constexpr op::Candidate candidates[] = {op::cpu<cpu>(), op::reference<reference>()};
+  static constexpr auto candidates = [] {
+    if constexpr (requires(const Block& a) { Of::cuda(a); })
+      return std::array{op::cuda<Of::cuda>(), op::cpu<cpu>(), op::reference<reference>()};
+    else
+      return std::array{op::cpu<cpu>(), op::reference<reference>()};
+  }();
 };
 
 }  // namespace flashinfer::attention

@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/checks.h"
 
 namespace flashinfer::attention {
@@ -15,10 +16,57 @@ inline double number_of(const char* name, const op::ScalarOrTensor& s) {
            ", but must be a number or one float32");
   return static_cast<double>(*t->data_as<float>());
 }
-/// The maximum that the caller promises, over lengths or the differences of an indptr.
+/// A scale of a call: a number, or one float32. That of a GPU stays there.
+struct Scale {
+  double number = 1;
+  const float* on_device = nullptr;  // a further factor
+};
+inline Scale scale_of(const char* name, const op::ScalarOrTensor& s) {
+  const TensorView* t = s.tensor();
+  if (!t || t->device().type == DeviceType::kCPU) return {number_of(name, s)};
+  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, name, " is ", to_string(*t),
+           ", but must be a number or one float32");
+  return {.on_device = t->data_as<float>()};
+}
+/// Whether the host reads a call's index arrays: not those of a GPU, whose contents are not checked.
+inline bool host_reads(const TensorView& table, const TensorView& lengths,
+                       const std::optional<TensorView>& first_rows = {}) {
+  return host_can_read(table.device()) && host_can_read(lengths.device()) &&
+         (!first_rows || host_can_read(first_rows->device()));
+}
+/// Index arrays of a call as the host can read them; copying those of a GPU waits for the stream. For costs.
+class HostCopies {
+ public:
+  void read(TensorView& v) {
+    if (host_can_read(v.device())) return;
+    kept_.push_back(host_readable(v));
+    v = kept_.back().view();
+  }
+  void read(std::optional<TensorView>& v) {
+    if (v) read(*v);
+  }
+
+ private:
+  std::vector<Tensor> kept_;
+};
+/// How a call's plan is made: with the list of works, without it, or with the shapes of index arrays that are not read.
+enum class Planning { kWork, kArrays, kShapes };
+/// A dense table that is read or not.
+inline void set_tables(Plan& p, const TensorView& tables, const TensorView& lengths, const DenseTableNames& names,
+                       Planning what) {
+  if (what != Planning::kShapes) return set_dense_table(p, tables, lengths, names);
+  check_dense_shape(p, tables, lengths, names);
+  p.batch_size = tables.size(0);
+}
+/// Query rows by offsets that the host does not read.
+inline void set_unknown_rows(Plan& p, const char* name, const TensorView& first_rows, const TensorView& query) {
+  check_rows_shape(p, name, first_rows);
+  p.nnz_qo = query.size(0);
+}
+/// The maximum that the caller promises, over lengths or the differences of an indptr; null: not known to the host.
 inline void check_max(const char* name, int64_t max, const char* what, const int32_t* from, int64_t n,
                       bool differences) {
-  for (int64_t b = 0; b < n; ++b) {
+  for (int64_t b = 0; from && b < n; ++b) {
     const int64_t x = differences ? from[b + 1] - from[b] : from[b];
     FI_CHECK(x <= max, ValueError, name, " is ", max, ", but request ", b, " has ", x, " ", what);
   }
@@ -76,19 +124,30 @@ inline Options scale_and_window(double sm_scale, int64_t window_left = -1) {
   return {.window_left = window_left, .sm_scale = sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}};
 }
 
-/// The candidates of an operator. PlanOf makes the plan, with the list of works if the second argument says so; `sinks`
-/// is a place for a view that the call points to.
-template <class Block, Plan (*PlanOf)(const Block&, bool), Call (*CallOf)(const Block&, TensorView& sinks)>
+/// The candidates of an operator. `sinks` is a place for a view that the call points to.
+template <class Block, Plan (*PlanOf)(const Block&, Planning), Call (*CallOf)(const Block&, TensorView& sinks)>
 struct NoPlan {
   static op::Prepared cpu(const Block& a) {
     TensorView sinks;
-    return prepare_cpu(owned(PlanOf(a, true)), CallOf(a, sinks));
+    return prepare_cpu(owned(PlanOf(a, Planning::kWork)), CallOf(a, sinks));
   }
   static void reference(const Block& a) {
     TensorView sinks;
-    run_reference(PlanOf(a, false), CallOf(a, sinks));
+    run_reference(PlanOf(a, Planning::kArrays), CallOf(a, sinks));
   }
   static constexpr op::Candidate candidates[] = {op::cpu<cpu>(), op::reference<reference>()};
+};
+
+/// The same with a kernel that plans from TablesOf(block). `TypeOf`: of the result, which the kernel rounds to itself.
+template <class Block, Plan (*PlanOf)(const Block&, Planning), Call (*CallOf)(const Block&, TensorView& sinks),
+          DenseTables (*TablesOf)(const Block&), DType (*TypeOf)(const Block&)>
+struct NoPlanOnGpu : NoPlan<Block, PlanOf, CallOf> {
+  static op::Prepared cuda(const Block& a) {
+    TensorView sinks;
+    Plan p = PlanOf(a, Planning::kShapes);
+    p.o_data_type = TypeOf(a);
+    return prepare_tables_cuda(owned(std::move(p)), CallOf(a, sinks), TablesOf(a));
+  }
 };
 
 // Ops of the files that use this.

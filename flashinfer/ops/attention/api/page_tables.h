@@ -27,14 +27,17 @@ struct SeparateTables {
   TensorView of_k;
   int64_t distance = 0;
 };
-/// NotImplementedError where the distance is not the same for all pages that the lengths need; ValueError for the shape
-/// and pages of V outside the pool.
-inline SeparateTables separate_tables(const TensorView& tables, const TensorView& seq_lens,
-                                      const ops::KvPlane& values) {
+inline void check_separate_shape(const TensorView& tables, const TensorView& seq_lens) {
   FI_CHECK(tables.rank() == 3 && tables.size(1) == 2, ValueError, "block_tables is ", to_string(tables),
            ", but must be [requests, 2, pages], those of K and those of V, with uses_shared_paged_kv_idx=False");
   FI_CHECK(seq_lens.rank() == 1 && seq_lens.size(0) == tables.size(0), ValueError, "seq_lens is ", to_string(seq_lens),
            ", but block_tables has ", tables.size(0), " requests");
+}
+/// NotImplementedError where the distance is not the same for all pages that the lengths need; ValueError for the shape
+/// and pages of V outside the pool.
+inline SeparateTables separate_tables(const TensorView& tables, const TensorView& seq_lens,
+                                      const ops::KvPlane& values) {
+  check_separate_shape(tables, seq_lens);
   FI_CHECK(values.page_size >= 1, ValueError, "the cache has pages of ", values.page_size, " tokens");
   SeparateTables t{tables.select(1, 0)};
   bool first = true;

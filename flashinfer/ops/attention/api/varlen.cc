@@ -18,14 +18,14 @@ const TensorView* pointer(const std::optional<TensorView>& t) { return t ? &*t :
 // ---- trtllm_ragged_attention_deepseek ----
 using R = TrtllmRaggedDeepseek;
 DType ragged_dtype(const R& a) { return out_dtype_of(a.out, a.query); }
-Plan ragged_plan(const R& a, bool work) {
+Plan ragged_plan(const R& a, Planning what) {
   Plan p;
   set_tensors(p, a.query, token_planes(a.key, a.value, "NHD"), ragged_dtype(a));
   set_options(p, scale_and_window(number_of("bmm1_scale", a.bmm1_scale), a.window_left));
   set_ragged_kv(p, "cum_seq_lens_kv", a.cum_seq_lens_kv);
   set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
   p.causal = a.is_causal;
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call ragged_call(const R& a, TensorView&) {
@@ -46,7 +46,7 @@ void validate_ragged(const R& given) {
   check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
-  const Plan p = ragged_plan(a, false);
+  const Plan p = ragged_plan(a, Planning::kArrays);
   const Planes kv = token_planes(a.key, a.value, "NHD");
   check_run(p, a.query, kv, "key", "value");
   check_ragged_kv(p, kv, "key", "value", "cum_seq_lens_kv");
@@ -64,7 +64,7 @@ void validate_ragged(const R& given) {
 }
 op::Shape ragged_shape(const R& a) { return rows_heads_dim(a.query.size(0), a.query.size(1), a.value.size(2)); }
 op::Shape ragged_lse_shape(const R& a) { return rows_heads(a.query.size(0), a.query.size(1)); }
-op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(with_multiplied_types(a), false), a.query); }
+op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(with_multiplied_types(a), Planning::kArrays), a.query); }
 
 /// Tensors that attention multiplies as they are, and others.
 struct RaggedRun {
@@ -78,7 +78,7 @@ struct RaggedRun {
 // ---- fmha_varlen ----
 using V = FmhaVarlen;
 DType varlen_dtype(const V& a) { return out_dtype_of(a.out, a.q); }
-Plan varlen_plan(const V& a, bool work) {
+Plan varlen_plan(const V& a, Planning what) {
   Plan p;
   set_tensors(p, a.q, token_planes(a.k, a.v, "NHD"), varlen_dtype(a));
   set_options(p,
@@ -86,7 +86,7 @@ Plan varlen_plan(const V& a, bool work) {
   set_ragged_kv(p, "kv_segment_offsets", a.kv_segment_offsets);
   set_rows(p, "qo_segment_offsets", a.qo_segment_offsets);
   p.causal = a.causal;
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call varlen_call(const V& a, TensorView&) {
@@ -99,7 +99,7 @@ Call varlen_call(const V& a, TensorView&) {
 }
 void validate_varlen(const V& a) {
   throw_if_given("o_scale", a.o_scale.value_or(1.0) != 1.0, "it scales 8-bit outputs, which are not available");
-  const Plan p = varlen_plan(a, false);
+  const Plan p = varlen_plan(a, Planning::kArrays);
   const Planes kv = token_planes(a.k, a.v, "NHD");
   check_run(p, a.q, kv, "k", "v");
   check_ragged_kv(p, kv, "k", "v", "kv_segment_offsets");
@@ -108,7 +108,7 @@ void validate_varlen(const V& a) {
 }
 op::Shape varlen_shape(const V& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v.size(2)); }
 op::Shape varlen_lse_shape(const V& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
-op::Cost varlen_cost(const V& a) { return cost_of(varlen_plan(a, false), a.q); }
+op::Cost varlen_cost(const V& a) { return cost_of(varlen_plan(a, Planning::kArrays), a.q); }
 
 // ---- fmha_v2_prefill_deepseek and _sm120 ----
 using F = FmhaV2Deepseek;
@@ -131,7 +131,7 @@ Planes v2_planes(const B& a) {
   return token_planes(merged_rows("key", a.key), merged_rows("value", a.value), "NHD");
 }
 template <class B>
-Plan v2_plan(const B& a, bool work) {
+Plan v2_plan(const B& a, Planning what) {
   Plan p;
   set_tensors(p, merged_rows("query", a.query), v2_planes(a), v2_dtype(a));
   set_options(p, scale_and_window(scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d, 1.0)));
@@ -144,7 +144,7 @@ Plan v2_plan(const B& a, bool work) {
   p.kv_indptr = p.qo_indptr;
   p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
   for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = static_cast<int32_t>(a.query.size(1));
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 template <class B>
@@ -165,7 +165,7 @@ void validate_v2(const B& a) {
        {std::tuple("num_heads", a.num_heads, a.query.size(2)), std::tuple("head_dim", a.head_dim, a.query.size(3)),
         std::tuple("seq_len", a.seq_len, a.query.size(1))})
     FI_CHECK(given == have, ValueError, name, " is ", given, ", but query is ", to_string(a.query));
-  const Plan p = v2_plan(a, false);
+  const Plan p = v2_plan(a, Planning::kArrays);
   TensorView none;
   const Call c = v2_call(a, none);
   check_run(p, c.q, c.kv, "key", "value");
@@ -177,7 +177,7 @@ op::Shape v2_shape(const B& a) {
 }
 template <class B>
 op::Cost v2_cost(const B& a) {
-  return cost_of(v2_plan(a, false), a.query);
+  return cost_of(v2_plan(a, Planning::kArrays), a.query);
 }
 
 constexpr DTypeSet kTokenTypes = op::floats | op::fp8;

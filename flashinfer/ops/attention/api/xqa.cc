@@ -19,9 +19,12 @@ constexpr DTypeSet kLengths = op::indices | DType::kU32;
 
 /// The rows of each request and the mask among them.
 void set_draft_rows(Plan& p, const char* name, int64_t max_rows, const std::optional<TensorView>& indptr,
-                    const std::optional<TensorView>& mask) {
+                    const std::optional<TensorView>& mask, const TensorView& query, Planning what) {
   FI_CHECK(max_rows >= 1, ValueError, name, " is ", max_rows, ", but must be at least 1");
-  if (indptr) {
+  const bool known = what != Planning::kShapes;
+  if (indptr && !known) {
+    set_unknown_rows(p, "q_cu_seq_lens", *indptr, query);
+  } else if (indptr) {
     set_rows(p, "q_cu_seq_lens", *indptr);
     check_max(name, max_rows, "query rows", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
   } else {
@@ -30,8 +33,22 @@ void set_draft_rows(Plan& p, const char* name, int64_t max_rows, const std::opti
   FI_CHECK(mask || max_rows == 1, ValueError, "mask is missing: it says which of a request's ", max_rows,
            " query rows see each other");
   p.causal = true;
-  check_rows_in_cache(p, max_rows);
-  if (mask) set_draft_mask(p, *mask, max_rows);
+  if (known) check_rows_in_cache(p, max_rows);
+  if (mask) known ? set_draft_mask(p, *mask, max_rows) : check_draft_mask(p, *mask, max_rows);
+}
+DenseTables device_tables(const TensorView& pages, const TensorView& lengths, int64_t keys,
+                          const std::optional<TensorView>& indptr, const std::optional<TensorView>& mask,
+                          int64_t max_rows) {
+  DenseTables t{.pages = pages, .lengths = lengths, .first_rows = indptr, .rows = max_rows, .keys = keys};
+  if (mask) t.words = draft_words(*mask, max_rows);
+  return t;
+}
+/// Masks of a GPU are not read by the host either.
+template <class Block>
+Planning planning_of(const Block& a, const TensorView& table) {
+  return host_reads(table, a.seq_lens, a.q_cu_seq_lens) && (!a.mask || host_can_read(a.mask->device()))
+             ? Planning::kArrays
+             : Planning::kShapes;
 }
 const TensorView* flat_sinks(const Plan& p, const std::optional<TensorView>& sinks, TensorView& flat) {
   if (!sinks) return nullptr;
@@ -44,15 +61,15 @@ const TensorView* flat_sinks(const Plan& p, const std::optional<TensorView>& sin
 // ---- xqa_batch_decode_with_kv_cache ----
 using D = XqaBatchDecode;
 DType out_dtype(const D& a) { return a.out ? a.out->dtype() : ops::default_output(a.query.dtype()); }
-Plan decode_plan(const D& a, bool work) {
+Plan decode_plan(const D& a, Planning what) {
   const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout, p.page_size = kv.k.page_size;
   set_tensors(p, a.query, kv, computed_dtype(out_dtype(a)));
-  set_options(p, scale_and_window(number_of("bmm1_scale", a.bmm1_scale), a.window_left));
-  set_dense_table(p, a.block_tables, a.seq_lens);
-  set_draft_rows(p, "q_len_per_req", a.q_len_per_req, a.q_cu_seq_lens, a.mask);
-  if (work) set_work(p);
+  set_options(p, scale_and_window(scale_of("bmm1_scale", a.bmm1_scale).number, a.window_left));
+  set_tables(p, a.block_tables, a.seq_lens, {}, what);
+  set_draft_rows(p, "q_len_per_req", a.q_len_per_req, a.q_cu_seq_lens, a.mask, a.query, what);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call decode_call(const D& a, TensorView& sinks) {
@@ -63,8 +80,13 @@ Call decode_call(const D& a, TensorView& sinks) {
   Plan p;
   p.num_qo_heads = a.query.size(1);
   c.sinks = flat_sinks(p, a.sinks, sinks);
-  c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  const Scale output = scale_of("bmm2_scale", a.bmm2_scale);
+  c.v_scale = output.number, c.v_scale_on_device = output.on_device;
+  c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
   return c;
+}
+DenseTables decode_tables(const D& a) {
+  return device_tables(a.block_tables, a.seq_lens, a.max_seq_len, a.q_cu_seq_lens, a.mask, a.q_len_per_req);
 }
 void check_pages(const Plan& p, const Planes& kv, const char* table) {
   FI_CHECK(p.max_page < kv.k.pages, ValueError, table, " has page ", p.max_page, ", but the cache has ", kv.k.pages,
@@ -72,7 +94,7 @@ void check_pages(const Plan& p, const Planes& kv, const char* table) {
 }
 void validate_decode(const D& a) {
   check_output_scale(a.o_scale, out_dtype(a));
-  const Plan p = decode_plan(a, false);
+  const Plan p = decode_plan(a, planning_of(a, a.block_tables));
   TensorView sinks;
   const Call c = decode_call(a, sinks);
   check_run(p, a.query, c.kv, "kv_cache (K)", "kv_cache (V)");
@@ -82,7 +104,18 @@ void validate_decode(const D& a) {
 op::Shape decode_shape(const D& a) {
   return rows_heads_dim(a.query.size(0), a.query.size(1), cache_planes(a.kv_cache, a.kv_layout).v.dim);
 }
-op::Cost decode_cost(const D& a) { return cost_of(decode_plan(a, false), a.query); }
+template <class Block>
+struct OnHost {
+  explicit OnHost(const Block& a, TensorView Block::* table) : block(a) {
+    copies.read(block.*table), copies.read(block.seq_lens), copies.read(block.q_cu_seq_lens), copies.read(block.mask);
+  }
+  HostCopies copies;
+  Block block;
+};
+op::Cost decode_cost(const D& a) {
+  const OnHost host(a, &D::block_tables);
+  return cost_of(decode_plan(host.block, Planning::kArrays), a.query);
+}
 
 // ---- xqa ----
 TensorView rows_of(const Xqa& a, const char* name, const TensorView& t) {
@@ -111,7 +144,7 @@ std::optional<op::PagedKv> cache_scales(const Xqa& a) {
   if (!a.k_sf_cache) return std::nullopt;
   return op::PagedKv{*a.k_sf_cache, *a.v_sf_cache};
 }
-Plan xqa_plan(const Xqa& a, bool work) {
+Plan xqa_plan(const Xqa& a, Planning what) {
   const TensorView q = rows_of(a, "q", a.q);
   const Planes kv = cache_planes(caches(a), a.kv_layout);
   FI_CHECK(a.sliding_win_size >= 0, ValueError, "sliding_win_size is ", a.sliding_win_size,
@@ -119,11 +152,11 @@ Plan xqa_plan(const Xqa& a, bool work) {
   Plan p;
   p.kv_layout = a.kv_layout, p.page_size = kv.k.page_size;
   set_tensors(p, q, kv, computed_dtype(output_dtype(a)));
-  const double scale = number_of("q_scale", a.q_scale) * number_of("kv_scale", a.kv_scale);
+  const double scale = scale_of("q_scale", a.q_scale).number * scale_of("kv_scale", a.kv_scale).number;
   set_options(p, scale_and_window(scale / std::sqrt(static_cast<double>(p.head_dim_qk)), a.sliding_win_size - 1));
-  set_dense_table(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"});
-  set_draft_rows(p, "q_seq_len", a.q_seq_len, a.q_cu_seq_lens, a.mask);
-  if (work) set_work(p);
+  set_tables(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"}, what);
+  set_draft_rows(p, "q_seq_len", a.q_seq_len, a.q_cu_seq_lens, a.mask, q, what);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call xqa_call(const Xqa& a, TensorView& sinks) {
@@ -134,11 +167,17 @@ Call xqa_call(const Xqa& a, TensorView& sinks) {
   Plan p;
   p.num_qo_heads = c.q.size(1);
   c.sinks = flat_sinks(p, a.sinks, sinks);
-  c.v_scale = number_of("kv_scale", a.kv_scale) * a.rcp_out_scale;
+  const Scale cache = scale_of("kv_scale", a.kv_scale);
+  c.v_scale = cache.number * a.rcp_out_scale, c.v_scale_on_device = cache.on_device;
+  c.scales_on_device[0] = scale_of("q_scale", a.q_scale).on_device, c.scales_on_device[1] = cache.on_device;
   return c;
 }
+DenseTables xqa_tables(const Xqa& a) {
+  return device_tables(a.page_table, lengths_of("seq_lens", a.seq_lens), INT64_MAX, a.q_cu_seq_lens, a.mask,
+                       a.q_seq_len);
+}
 void validate_xqa(const Xqa& a) {
-  const Plan p = xqa_plan(a, false);
+  const Plan p = xqa_plan(a, planning_of(a, a.page_table));
   TensorView sinks;
   const Call c = xqa_call(a, sinks);
   check_run(p, c.q, c.kv, "k_cache", "v_cache");
@@ -150,7 +189,10 @@ void validate_xqa(const Xqa& a) {
            ", but output has q's, ", p.head_dim_qk);
   check_pages(p, c.kv, "page_table");
 }
-op::Cost xqa_cost(const Xqa& a) { return cost_of(xqa_plan(a, false), rows_of(a, "q", a.q)); }
+op::Cost xqa_cost(const Xqa& a) {
+  const OnHost host(a, &Xqa::page_table);
+  return cost_of(xqa_plan(host.block, Planning::kArrays), rows_of(a, "q", a.q));
+}
 
 constexpr op::Field decode_fields[] = {
     op::in<&D::query>("query", "n h d", ops::kQueryTypes),
@@ -204,11 +246,13 @@ constexpr op::Field xqa_fields[] = {
 constinit const op::Op xqa_decode_op = op::define<D, validate_decode, decode_cost>(
     "xqa_batch_decode_with_kv_cache", "flashinfer.decode",
     "Batch decode with a dense page table and no plan; a mask among the rows of a request.", decode_fields,
-    NarrowOutput<D, NoPlan<D, decode_plan, decode_call>, &D::out>::candidates, ops::attention::xqa_decode_cases);
+    NarrowOutput<D, NoPlanOnGpu<D, decode_plan, decode_call, decode_tables, out_dtype>, &D::out>::candidates,
+    ops::attention::xqa_decode_cases);
 constinit const op::Op xqa_op = op::define<Xqa, validate_xqa, xqa_cost>(
     "xqa", "flashinfer.xqa",
     "output = kv_scale * rcp_out_scale * softmax(q_scale * kv_scale / sqrt(d) * q k^T) v over a dense page table.",
-    xqa_fields, NarrowOutput<Xqa, NoPlan<Xqa, xqa_plan, xqa_call>, &Xqa::output>::candidates,
+    xqa_fields,
+    NarrowOutput<Xqa, NoPlanOnGpu<Xqa, xqa_plan, xqa_call, xqa_tables, output_dtype>, &Xqa::output>::candidates,
     ops::attention::xqa_cases);
 }  // namespace attention
 

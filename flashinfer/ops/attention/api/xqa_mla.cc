@@ -35,7 +35,7 @@ Planes planes_of(const X& a) {
   return cache_planes(op::PagedKv{k, v.size(3) > kValueDim ? v.slice(3, 0, kValueDim) : v}, "NHD");
 }
 DType output_dtype(const X& a) { return a.output ? a.output->dtype() : ops::default_output(a.q.dtype()); }
-Plan plan_of_block(const X& a, bool work) {
+Plan plan_of_block(const X& a, Planning what) {
   const Planes kv = planes_of(a);
   Plan p;
   p.page_size = kv.k.page_size;
@@ -43,7 +43,7 @@ Plan plan_of_block(const X& a, bool work) {
   set_options(p, scale_and_window(number_of("q_scale", a.q_scale) * number_of("kv_scale", a.kv_scale)));
   set_dense_table(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"});
   set_equal_rows(p, "q.shape[1]", 1);
-  if (work) set_work(p);
+  if (what == Planning::kWork) set_work(p);
   return p;
 }
 Call call_of_block(const X& a, TensorView&) {
@@ -54,7 +54,7 @@ Call call_of_block(const X& a, TensorView&) {
   return c;
 }
 void validate(const X& a) {
-  const Plan p = plan_of_block(a, false);
+  const Plan p = plan_of_block(a, Planning::kArrays);
   const Planes kv = planes_of(a);
   check_run(p, rows_of("q", a.q), kv, "k_cache", "v_cache");
   FI_CHECK(a.page_size == p.page_size, ValueError, "page_size is ", a.page_size, ", but k_cache has pages of ",
@@ -64,7 +64,7 @@ void validate(const X& a) {
            " pages");
 }
 op::Shape output_shape(const X& a) { return {4, {a.q.size(0), 1, a.q.size(2), planes_of(a).v.dim}}; }
-op::Cost cost(const X& a) { return cost_of(plan_of_block(a, false), rows_of("q", a.q)); }
+op::Cost cost(const X& a) { return cost_of(plan_of_block(a, Planning::kArrays), rows_of("q", a.q)); }
 
 constexpr op::Field fields[] = {
     op::in<&X::q>("q", nullptr, ops::kQueryTypes),

@@ -45,24 +45,20 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
   return s;
 }
 
-namespace {
-
-/// The kernels' Configs for requests of few and of many rows.
-std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
-  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
-  int64_t most = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device) {
   const AttentionConfig config = cuda_config(p);
   std::array<Part, 2> kinds{Part{.few = true}, Part{}};
   for (Part& part : kinds) {
     if (cores)
       part.cores = cuda::attention_cores_config(config, a);
     else
-      part.config = cuda::attention_config(config, a, part.few, most * group_of(p), limits_of(p, device));
+      part.config = cuda::attention_config(config, a, part.few, most, limits_of(p, device));
     part.tile_rows = cores ? part.cores.rows : part.config.rows();
   }
   return kinds;
 }
+
+namespace {
 
 class Packer {
  public:
@@ -145,7 +141,10 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
 }
 
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
-  return arrays_of(p, kinds_of(p, a, cores, device), cores, device, cuda::attention_chunk);
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
+  int64_t most = 0;
+  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
+  return arrays_of(p, kinds_of(p, a, cores, most * group_of(p), device), cores, device, cuda::attention_chunk);
 }
 
 namespace {

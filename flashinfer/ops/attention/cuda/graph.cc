@@ -49,33 +49,16 @@ void check_unchanged(const Plan& p, const Plan& first) {
        std::string_view(first.prefix_len.defined() ? "given" : "None"));
 }
 
-/// Offsets of arrays whose sizes are known beforehand.
-struct Layout {
-  size_t bytes = 0;
-  int64_t add(size_t n) {
-    const size_t at = round_up(bytes, 16);
-    bytes = at + n;
-    return static_cast<int64_t>(at);
-  }
-};
-
 GraphKernels kernels_of(const Plan& p, Device device) {
   AttentionParams a{};
   a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
-  const AttentionConfig config = cuda_config(p);
-  GraphKernels k{.cores = !plan_refusal(p, a, device).empty(),
-                 .kinds = {Part{.few = true}, Part{}},
-                 .most = (p.fixed_q_len ? p.fixed_q_len : p.max_rows) * group_of(p),
-                 .chunk_of = cuda::attention_chunk,
-                 .bound_of = cuda::attention_bound};
-  for (Part& part : k.kinds) {
-    if (k.cores)
-      part.cores = cuda::attention_cores_config(config, a);
-    else
-      part.config = cuda::attention_config(config, a, part.few, k.most, limits_of(p, device));
-    part.tile_rows = k.cores ? part.cores.rows : part.config.rows();
-  }
-  return k;
+  const bool cores = !plan_refusal(p, a, device).empty();
+  const int64_t most = (p.fixed_q_len ? p.fixed_q_len : p.max_rows) * group_of(p);
+  return {.cores = cores,
+          .kinds = kinds_of(p, a, cores, most, device),
+          .most = most,
+          .chunk_of = cuda::attention_chunk,
+          .bound_of = cuda::attention_bound};
 }
 
 std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, const GraphKernels& kernels) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/run.h"
 
@@ -22,6 +23,16 @@ struct Part {
   int tile_rows = 0;           // at most
   size_t tiles = 0, cuts = 0;  // in a graph the most that any plan may need: the grid; those that are over have no rows
   int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
+};
+
+/// Offsets of arrays whose sizes are known beforehand.
+struct Layout {
+  size_t bytes = 0;
+  int64_t add(size_t n) {
+    const size_t at = round_up(bytes, 16);
+    bytes = at + n;
+    return static_cast<int64_t>(at);
+  }
 };
 
 /// What a captured run launches: tiles for requests of few and of many rows, where their keys are cut, and the most
@@ -98,6 +109,8 @@ class BesideGraph {
 // Of cuda/arrays.cc.
 std::vector<cuda::AttentionShape> shapes_of(const Plan& p);
 int group_of(const Plan& p);
+/// The kernels' Configs for requests of few and of many rows, `most` packed rows at most.
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device);
 /// Element types as the kernels of GPUs read them: 8-bit queries as they are.
 AttentionConfig cuda_config(const Plan& p);
 /// Why tensor cores do not run a plan, whatever its tensors; empty when they do.

@@ -13,6 +13,7 @@
 #include "flashinfer/ops/attention/cuda/arrays.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
+#include "flashinfer/ops/attention/cuda/tables.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 
 namespace flashinfer::attention {
@@ -61,7 +62,8 @@ class KernelFinder {
 /// Why tensor cores do not support the call; then the kernel without them runs. `copy`: bytes of a copy of K and V.
 std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a, int copy) {
   if (std::string r = plan_refusal(p, a, call.q.device()); !r.empty()) return r;
-  if ((call.q_head_scales || call.k_head_scales) && !cuda::attention_narrow(p.kv_data_type))
+  if ((call.q_head_scales || call.k_head_scales || call.scales_on_device[0] || call.scales_on_device[1]) &&
+      !cuda::attention_narrow(p.kv_data_type))
     return "scales for each head are multiplied into f32 queries";
   return copy ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row (FP8 and NVFP4 ones at 8)";
 }
@@ -132,12 +134,14 @@ struct CudaRun {
   AttentionMergeCudaConfig merge_config;
   std::array<const jit::CudaLoaded*, 2> kernels{}, merges{};  // of the parts
   std::shared_ptr<OnDevice> arrays;                           // or the plan's graph
+  std::shared_ptr<const TablePlan> tables;                    // or, with a call's own tables, this
 
   void operator()() const;
 
  private:
   void run_on(const GraphArrays& g) const;
   void run_on(OnDevice& d) const;
+  void run_on(const TablePlan& t) const;
   template <class Arrays, class PartialOf>
   void run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const;
   void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& all, const cuda::Launch& l) const {
@@ -206,11 +210,20 @@ void CudaRun::run_on(OnDevice& d) const {
   if (rope.defined() && d.device.type == DeviceType::kCUDA)
     cuda::used_on(rope.owner().get(), d.device.index, Context::current().stream);
 }
-void CudaRun::operator()() const { return plan->graph ? run_on(*plan->graph) : run_on(*arrays); }
+void CudaRun::run_on(const TablePlan& t) const {
+  AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
+  OnDevice d;
+  t.make(d, all.base);
+  run_parts(all, d,
+            [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
+}
+void CudaRun::operator()() const {
+  if (tables) return run_on(*tables);
+  return plan->graph ? run_on(*plan->graph) : run_on(*arrays);
+}
 
-}  // namespace
-
-op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
+/// `tables`: null for a plan with arrays.
+op::Prepared prepare_run(const PlanRef& plan, const Call& c, const DenseTables* tables) {
   const Plan& p = *plan;
   const Device device = c.q.device();
   if (std::string why = unsupported(p, c, device); !why.empty()) return op::Unsupported{std::move(why)};
@@ -224,16 +237,23 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
                          .q_head_scales = scales(c.q_head_scales),
                          .k_head_scales = scales(c.k_head_scales)},
               .merge_config = cuda::attention_merge_config(cuda_config(p), p.head_dim_vo),
-              .arrays = nullptr};
+              .arrays = nullptr,
+              .tables = nullptr};
   AttentionParams& a = run.params.a;
+  if (tables) a.kv_indices = tables->pages.data_as<int32_t>();  // until the run: that there are some
   a.v_head_scales = scales(c.v_head_scales);
   const int copy = cuda::attention_copy_bytes(cuda_config(p), a),
             scale_copy = cuda::attention_scale_copy_bytes(cuda_config(p), a);
   const std::string no_tensor_cores = tensor_core_refusal(p, c, a, copy);
   if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
   const bool cores = !no_tensor_cores.empty();
-  if (!p.graph) run.arrays = arrays_of(p, a, cores, device);
-  const std::vector<Part>& parts = p.graph ? p.graph->parts : run.arrays->parts;
+  if (tables) {
+    run.tables = std::make_shared<const TablePlan>(p, a, c, *tables, cores);
+    if (!run.tables->why_not().empty()) return op::Unsupported{run.tables->why_not()};
+  } else if (!p.graph) {
+    run.arrays = arrays_of(p, a, cores, device);
+  }
+  const std::vector<Part>& parts = tables ? run.tables->parts() : p.graph ? p.graph->parts : run.arrays->parts;
   KernelFinder find(p, device);
   for (size_t i = 0; i < parts.size(); ++i) {
     run.kernels[i] = cores ? find.of(parts[i].cores) : find.of(parts[i].config, copy, scale_copy);
@@ -241,6 +261,13 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
   }
   if (!find.why_not().empty()) return op::Unsupported{find.why_not()};
   return run;
+}
+
+}  // namespace
+
+op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) { return prepare_run(plan, c, nullptr); }
+op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const DenseTables& tables) {
+  return prepare_run(plan, c, &tables);
 }
 
 }  // namespace flashinfer::attention

@@ -101,10 +101,14 @@ struct DenseTableNames {
 };
 void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& seq_lens,
                      const DenseTableNames& names = {});
+/// The shapes alone.
+void check_dense_shape(const Plan& p, const TensorView& block_tables, const TensorView& seq_lens,
+                       const DenseTableNames& names = {});
 /// A dense table that the caller also gave must name the pages of the index arrays.
 void check_block_tables(const std::optional<TensorView>& given, const Plan& p);
 /// Query rows of the requests; nnz_qo, qo_indptr.
 void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr);
+void check_rows_shape(const Plan& p, std::string_view name, const TensorView& qo_indptr);
 /// Multi-item scoring: prefix_len [B], token_pos [B * len] or [B, len], max_item_len [B].
 struct Items {
   const std::optional<TensorView>& prefix_len;
@@ -176,7 +180,9 @@ struct Call {
   double q_scale = 1, k_scale = 1, v_scale = 1;
   const TensorView *q_head_scales = nullptr, *k_head_scales = nullptr,
                    *v_head_scales = nullptr;  // f32 [Hq], [Hkv], [Hkv]: further factors
-  std::optional<double> sm_scale;             // instead of the plan's
+  // One further factor each of logits and outputs, on a GPU; with DenseTables.
+  const float *scales_on_device[2] = {}, *v_scale_on_device = nullptr;
+  std::optional<double> sm_scale;  // instead of the plan's
   Planes kv;
   std::optional<Planes> kv_sf;        // e4m3 scales of an NVFP4 cache, planes of the same pages
   const TensorView* sinks = nullptr;  // f32 [Hq], contiguous, natural units

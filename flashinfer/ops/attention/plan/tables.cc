@@ -132,14 +132,18 @@ void set_page_table_of_lengths(Plan& p, const PageTableNames& names, const Tenso
   }
 }
 
-void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_lens, const DenseTableNames& names) {
+void check_dense_shape(const Plan& p, const TensorView& tables, const TensorView& seq_lens,
+                       const DenseTableNames& names) {
   FI_CHECK(p.page_size >= 1, ValueError, "the cache has pages of ", p.page_size, " tokens");
+  FI_CHECK(tables.size(0) * tables.size(1) <= kMaxInt, ValueError, names.table, " has ",
+           tables.size(0) * tables.size(1), " entries, more than 32 bits hold");
+  FI_CHECK(seq_lens.size(0) == tables.size(0), ValueError, names.lengths, ".shape[0] is ", seq_lens.size(0), ", but ",
+           names.table, ".shape[0] is ", tables.size(0));
+}
+void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_lens, const DenseTableNames& names) {
+  check_dense_shape(p, tables, seq_lens, names);
   p.batch_size = tables.size(0);
   const int64_t width = tables.size(1);
-  FI_CHECK(p.batch_size * width <= kMaxInt, ValueError, names.table, " has ", p.batch_size * width,
-           " entries, more than 32 bits hold");
-  FI_CHECK(seq_lens.size(0) == p.batch_size, ValueError, names.lengths, ".shape[0] is ", seq_lens.size(0), ", but ",
-           names.table, ".shape[0] is ", p.batch_size);
   if (tables.dtype() == DType::kI32 && tables.is_contiguous()) {
     p.kv_indices = Tensor(tables.view({p.batch_size * width}), nullptr);  // for this call only
   } else {
@@ -181,9 +185,12 @@ void check_block_tables(const std::optional<TensorView>& given, const Plan& p) {
   }
 }
 
-void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr) {
+void check_rows_shape(const Plan& p, std::string_view name, const TensorView& qo_indptr) {
   FI_CHECK(qo_indptr.size(0) == p.batch_size + 1, ValueError, name, ".shape[0] is ", qo_indptr.size(0),
            ", but there are ", p.batch_size, " requests");
+}
+void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr) {
+  check_rows_shape(p, name, qo_indptr);
   p.nnz_qo = op::check_indptr(name, qo_indptr);
   p.qo_indptr = to_int32(name, qo_indptr, p.batch_size + 1);
 }

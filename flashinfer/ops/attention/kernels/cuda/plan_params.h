@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of the kernel that plans a decode (plan.cuh). Freestanding.
+// Parameters of the kernel that plans on a GPU (plan.cuh). Freestanding.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cuda/params.h"
 
@@ -16,16 +16,61 @@ struct AttentionPlanConfig {
   friend constexpr bool operator==(const AttentionPlanConfig&, const AttentionPlanConfig&) = default;
   /// Of shared memory: each request's places, then the sums of each warp.
   constexpr int shared_bytes() const { return (threads + threads / 32) * 16; }
+  constexpr int min_blocks() const { return 1; }  // there is one: left alone, the compiler spills on sm_100a
 };
+/// Integers of the caller, of any of these types and stride (in elements).
+struct AttentionInts {
+  const void* data;
+  int64_t stride;
+  DType type;  // i32, u32, i64
+};
+/// A call's own tables become the arrays that the attention kernel reads; what does not fit into memory is left out.
 struct AttentionPlanParams {
-  const int32_t* seq_lens;      // [requests]
-  int32_t *kv_indptr, *kv_len;  // [requests + 1], [requests]: written
-  AttentionTile* tiles;         // [most_tiles]: written; those that are over have no rows
-  AttentionCudaMerge* cuts;     // [most_cuts]
+  AttentionInts seq_lens;    // [requests]
+  AttentionInts first_rows;  // [requests + 1] first query rows; data null: `rows` packed rows each
+  AttentionInts table;       // [requests][width] pages, copied to `pages`; data null: the kernel reads the caller's
+  int64_t table_stride;      // of a request in `table`
+  const float *scale[2], *v_scale;  // one number each, or null
+  int32_t* qo_indptr;               // [requests + 1]: written, or null
+  int32_t *kv_indptr, *kv_len;      // [requests + 1], [requests]: written
+  int32_t* pages;                   // [requests][width]: written with `table`
+  float *scales, *v_scales;         // [num_kv_heads]: the product of `scale`, and `v_scale`; or null
+  int64_t* mask_indptr;             // [requests + 1]: written, `mask_stride` bytes apart, or null
+  int64_t mask_stride;
+  AttentionTile* tiles;      // [most_tiles]: written; those that are over have no rows
+  AttentionCudaMerge* cuts;  // [most_cuts]
   int32_t requests, page_size;
   int32_t width;            // pages of a request in the table
-  int32_t rows, tile_rows;  // packed rows of each request, and of a tile at most
+  int32_t request_stride;   // of a request in the table that the attention kernel reads
+  int32_t keys;             // of a request at most
+  int32_t rows, tile_rows;  // packed rows of each request, or at most, and of a tile at most
+  int32_t group;            // packed rows of a token
+  int32_t tokens;           // query rows in all
+  int32_t few;              // 1: requests of few rows, 0: those of more, -1: all
+  int32_t num_kv_heads;
   int32_t most_tiles, most_cuts;
+  int64_t most_partial;  // partial rows
+};
+
+/// Bits of a mask over all keys from what a call says of its own rows. One request a column of the grid.
+struct AttentionMaskConfig {
+  int threads;
+
+  static constexpr const char* kName = "flashinfer::AttentionMaskConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const AttentionMaskConfig&, const AttentionMaskConfig&) = default;
+};
+struct AttentionMaskParams {
+  const uint16_t* words;  // [tokens][width]: bit j % 16 of word j / 16, whether a row sees row j of its request
+  int64_t width;          // of a row of `words`
+  AttentionInts before;   // or, `words` null, tokens of all ranks before a request's first row
+  int64_t world, rank;    // of which this rank has every world-th
+  const int32_t *qo_indptr, *kv_len;
+  uint8_t* mask;  // [requests][stride]: written, as far as the requests' rows and keys go
+  int64_t stride;
 };
 
 }  // namespace flashinfer

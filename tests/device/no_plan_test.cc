@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention without plan() whose tables are on a device: a kernel plans from them. On the emulator, against a wrapper's
+// plan of the host, to the bit.
+#include <gtest/gtest.h>
+
+#include "flashinfer/jit/emulator.h"
+#include "graph_plan.h"
+
+namespace flashinfer::graph_plan_test {
+namespace {
+
+/// Requests with pages in a dense table, scattered.
+struct Dense {
+  int64_t requests, width;
+  Tensor pages, lengths;  // on the device
+  std::vector<int32_t> indptr{0}, indices, last;
+
+  Dense(const std::vector<int32_t>& keys, int64_t width) : requests(static_cast<int64_t>(keys.size())), width(width) {
+    std::mt19937 random(7);
+    Tensor table = Tensor::empty({requests, width}, DType::kI32);
+    for (int32_t& p : table.span<int32_t>()) p = static_cast<int32_t>(random() % kPages);
+    for (int64_t b = 0; b < requests; ++b) {
+      const int32_t n = keys[static_cast<size_t>(b)];
+      const auto used = static_cast<int32_t>(ceil_div(n, kPage));
+      for (int32_t i = 0; i < used; ++i) indices.push_back(table.span<int32_t>()[static_cast<size_t>(b * width + i)]);
+      indptr.push_back(indptr.back() + used), last.push_back(n ? (n - 1) % kPage + 1 : 1);
+    }
+    pages = there(table), lengths = there(ints(keys));
+  }
+};
+const Tensor& workspace() {
+  static const Tensor& t = *new Tensor(Tensor::empty({0}, DType::kU8, kEmulator));
+  return t;
+}
+TrtllmBatchDecode decode_of(const Dense& d, const Tensor& q) {
+  TrtllmBatchDecode a{.query = q, .kv_cache = op::PagedKv(cache().view())};
+  a.workspace_buffer = workspace(), a.block_tables = d.pages, a.seq_lens = d.lengths;
+  a.max_seq_len = d.width * kPage, a.bmm1_scale = 0.125, a.kv_layout = "NHD", a.return_lse = true;
+  return a;
+}
+/// What BatchPrefillWithPagedKVCacheWrapper gives for the same rows.
+AttentionResult wrapper_result(const Dense& d, const Tensor& q, const std::vector<int32_t>& rows) {
+  BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace()});
+  const Tensor qo = ints(rows), indptr = ints(d.indptr), indices = ints(d.indices), last = ints(d.last);
+  BatchPrefillPlan plan{.qo_indptr = qo,
+                        .paged_kv_indptr = indptr,
+                        .paged_kv_indices = indices,
+                        .paged_kv_last_page_len = last,
+                        .num_qo_heads = kHeads,
+                        .num_kv_heads = kKvHeads,
+                        .head_dim_qk = kDim,
+                        .page_size = kPage};
+  plan.causal = true, plan.sm_scale = 0.125, plan.q_data_type = DType::kF16;
+  w.plan(plan);
+  return w.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+}
+
+/// Whole and cut requests, an empty one, more requests than the kernel has threads.
+TEST(NoPlanOnDevice, DecodeGivesTheBitsOfAPlan) {
+  std::vector<int32_t> many(300);
+  for (size_t b = 0; b < many.size(); ++b) many[b] = static_cast<int32_t>(b * 37 % 290);
+  for (const std::vector<int32_t>& keys : {std::vector<int32_t>{600, 0, 256, 257}, many}) {
+    const Dense d(keys, keys.size() > 4 ? 19 : 40);
+    const Tensor q = normal({d.requests, kHeads, kDim}, 2);
+    std::vector<int32_t> rows(keys.size() + 1);
+    for (size_t b = 0; b < rows.size(); ++b) rows[b] = static_cast<int32_t>(b);
+    const AttentionResult want = wrapper_result(d, q, rows);
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const jit::Emulation schedule(seed);
+      const AttentionResult got = trtllm_batch_decode_with_kv_cache(decode_of(d, q));
+      expect_same(got[0], want[0]), expect_same(got[1], want[1]);
+    }
+  }
+}
+
+/// Requests of few and of many rows, cut and whole, in one call.
+TEST(NoPlanOnDevice, ContextGivesTheBitsOfAPlan) {
+  const std::vector<int32_t> keys{300, 40, 0, 600, 90}, rows{0, 3, 43, 43, 44, 134};
+  const Dense d(keys, 40);
+  const Tensor q = normal({rows.back(), kHeads, kDim}, 3), first = there(ints(rows));
+  const AttentionResult want = wrapper_result(d, q, rows);
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const jit::Emulation schedule(seed);
+    TrtllmBatchContext a{.query = q, .kv_cache = op::PagedKv(cache().view())};
+    a.workspace_buffer = workspace(), a.block_tables = d.pages, a.seq_lens = d.lengths, a.cum_seq_lens_q = first;
+    a.cum_seq_lens_kv = first;  // not read
+    a.max_q_len = 90, a.max_kv_len = 600, a.batch_size = d.requests, a.bmm1_scale = 0.125, a.kv_layout = "NHD";
+    a.return_lse = true;
+    const AttentionResult got = trtllm_batch_context_with_kv_cache(a);
+    expect_same(got[0], want[0]), expect_same(got[1], want[1]);
+  }
+}
+
+/// Tables of 64 bits and with gaps are copied by the kernel; scales stay on the device.
+TEST(NoPlanOnDevice, OtherTablesAndScalesGiveTheSameBits) {
+  const Dense d({600, 31, 256, 1}, 40);
+  const Tensor q = normal({d.requests, kHeads, kDim}, 2);
+  const AttentionResult want = trtllm_batch_decode_with_kv_cache(decode_of(d, q));
+  const std::vector<int32_t> page = values(d.pages.view()), length = values(d.lengths.view());
+  Tensor wide = Tensor::zeros({d.requests, 2 * d.width}, DType::kI64), wide_lengths = Tensor::zeros({8}, DType::kU32);
+  for (int64_t b = 0; b < d.requests; ++b) {
+    for (int64_t i = 0; i < d.width; ++i)
+      wide.data_as<int64_t>()[(b * d.width + i) * 2] = page[static_cast<size_t>(b * d.width + i)];
+    wide_lengths.data_as<uint32_t>()[2 * b] = static_cast<uint32_t>(length[static_cast<size_t>(b)]);
+  }
+  const Tensor there_wide = there(wide), there_lengths = there(wide_lengths);
+  const int64_t shape[] = {d.requests, d.width}, strides[] = {2 * d.width, 2}, stride[] = {2};
+  TrtllmBatchDecode a = decode_of(d, q);
+  a.block_tables = TensorView(there_wide.data(), DType::kI64, shape, strides, kEmulator);
+  a.seq_lens = TensorView(there_lengths.data(), DType::kU32, std::span(shape).first(1), stride, kEmulator);
+  const AttentionResult got = trtllm_batch_decode_with_kv_cache(a);
+  expect_same(got[0], want[0]), expect_same(got[1], want[1]);
+
+  Tensor one = Tensor::empty({1}, DType::kF32);
+  one.data_as<float>()[0] = 2;
+  const Tensor two = there(one);
+  TrtllmBatchDecode scaled = decode_of(d, q), number = decode_of(d, q);
+  scaled.bmm2_scale = two.view(), number.bmm2_scale = 2.0;
+  expect_same(trtllm_batch_decode_with_kv_cache(scaled)[0], trtllm_batch_decode_with_kv_cache(number)[0]);
+}
+
+}  // namespace
+}  // namespace flashinfer::graph_plan_test
