@@ -82,9 +82,12 @@ struct AttentionCudaConfig {
   constexpr int shared_bytes() const { return scales_at() + keys() * (scale_pitch(dqk) + scale_pitch(dvo)); }
   /// Decode lives on what its resident blocks have in flight: four of them, where ptxas would take registers for three
   /// at D 128; with an FP8 or NVFP4 cache, whose tiles have twice the keys, three. In prefill beyond D 64, and of
-  /// these caches, ptxas would spill for the sake of more blocks than 256 threads.
+  /// these caches, ptxas would spill for the sake of more blocks than 256 threads; at D 64 with 16 rows a warp, of
+  /// more than three.
   constexpr int min_blocks() const {
-    return dqk > 128 ? 0 : warps_k > 1 ? (narrow() ? 3 : 4) : dqk > 64 || narrow() ? 256 / threads : 0;
+    if (dqk > 128) return 0;
+    if (warps_k > 1) return narrow() ? 3 : 4;
+    return dqk > 64 || narrow() ? 256 / threads : !wide && threads == 128 ? 3 : 0;
   }
 };
 
