@@ -206,7 +206,11 @@ int main(int argc, char** argv) {
     CLI::App app("Answers prompts with a Llama-type GGUF model: continuous batching over a paged KV cache.", "llm");
     llm::Options options;
     llm::define(app, options);
-    CLI11_PARSE(app, argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+      return app.exit(e) == 0 ? 0 : 2;  // --help, or wrong usage as of the command flashinfer
+    }
     return llm::run(options);
   } catch (const std::exception& e) {
     std::fflush(stdout);

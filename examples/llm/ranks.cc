@@ -130,11 +130,14 @@ void start_ranks(Place* place) {
 
 int bind_rank(const RankOptions& options, const Place& place) {
   Cores cores = allowed_cores();
+  const auto online = static_cast<size_t>(::sysconf(_SC_NPROCESSORS_ONLN));
   int sharing = place.size;  // ranks that have these cores
   if (options.bind == "cores") {
     const size_t n = cores.size(), ranks = static_cast<size_t>(place.size), r = static_cast<size_t>(place.rank);
     if (n < ranks)
-      throw UserError("--bind cores: " + std::to_string(ranks) + " ranks, but only " + std::to_string(n) + " cores");
+      throw UserError("--bind cores: " + std::to_string(ranks) + " ranks, but this process may use " +
+                      std::to_string(n) + " of " + std::to_string(online) + " cores" +
+                      (place.launched && n < online ? " (mpirun binds ranks unless told --bind-to none)" : ""));
     cores = Cores(cores.begin() + static_cast<std::ptrdiff_t>(n * r / ranks),
                   cores.begin() + static_cast<std::ptrdiff_t>(n * (r + 1) / ranks));
     bind_to(cores), sharing = 1;
@@ -144,7 +147,7 @@ int bind_rank(const RankOptions& options, const Place& place) {
     sharing = 0;
     for (int r = 0; r < place.size; ++r) sharing += node(r) == node(place.rank);
     bind_to(cores = nodes[node(place.rank)]);
-  } else if (place.launched && cores.size() < static_cast<size_t>(::sysconf(_SC_NPROCESSORS_ONLN))) {
+  } else if (place.launched && cores.size() < online) {
     sharing = 1;  // the launcher has bound the ranks
   }
   if (options.threads > 0 || place.is_alone() || std::getenv("FLASHINFER_NUM_THREADS") != nullptr)

@@ -84,16 +84,21 @@ std::atomic<bool> g_failed{false};
 void finalize() {
   if (!is_finalized() && !g_failed) library().MPI_Finalize();
 }
+/// Once, and under no ForkMutex: in a process that mpirun did not start, Open MPI forks.
 void initialize() {
-  const Library& l = library();
-  int there = 0, level = 0;
-  check(l.MPI_Initialized(&there), "MPI_Initialized");
-  if (!there) {
+  static std::once_flag once;
+  std::call_once(once, [&l = library()] {
+    int there = 0, level = 0;
+    check(l.MPI_Initialized(&there), "MPI_Initialized");
+    if (there) return;
     check(l.MPI_Init_thread(nullptr, nullptr, kThreadSerialized, &level), "MPI_Init_thread");
     std::atexit(finalize);
-  }
+  });
+}
+void check_thread() {
+  const Library& l = library();
+  int level = 0, main = 0;
   check(l.MPI_Query_thread(&level), "MPI_Query_thread");
-  int main = 0;
   check(l.MPI_Is_thread_main(&main), "MPI_Is_thread_main");
   FI_CHECK(level >= kThreadSerialized || main, RuntimeError,
            "MPI was initialised for its main thread alone: initialise it with MPI_THREAD_SERIALIZED");
@@ -129,10 +134,11 @@ World world(bool alone) {
   const Library& l = library();
   FI_CHECK(l.why_not.empty(), RuntimeError, l.why_not);
   FI_CHECK(!is_finalized(), RuntimeError, "MPI was finalised");
+  initialize();
   const std::scoped_lock lock(g_world_mutex);
   World& w = the_world();
   if (w.comm) return w;
-  initialize();
+  check_thread();
   check(l.MPI_Comm_rank(l.world, &w.rank), "MPI_Comm_rank");
   check(l.MPI_Comm_size(l.world, &w.size), "MPI_Comm_size");
   if (!alone) w.comm = duplicate(l.world);

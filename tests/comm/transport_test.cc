@@ -178,6 +178,17 @@ TEST(TcpWindow, RanksThatWantOtherTransportsOrCannotUseThemGetAnError) {
                 "cannot open Open MPI (/no/such/libmpi.so");
 }
 
+TEST(Mpi, ProcessesThatMpirunDidNotStartGetAnError) {
+  // Open MPI forks in such a process, so it may hold no mutex that fork() takes.
+  const auto together = run_processes(2, [&](int r) { Group::connect(kMpiName, r, 2); });
+  if (together[0].find("cannot open Open MPI") != std::string::npos) GTEST_SKIP() << together[0];
+  for (const Outcome& o : together)
+    EXPECT_TRUE(o.ends_with("and size 2, but this process is rank 0 of 1 of MPI_COMM_WORLD")) << o;
+  const std::string name = fresh_name();
+  expect_errors(run_processes(2, [&](int r) { Group::connect(name, r, 2)->window(64, "mpi"); }),
+                "the first group that uses MPI has 2 ranks, but must have all 1 of MPI_COMM_WORLD");
+}
+
 TEST(TcpWindow, ARankThatLeavesIsLateOrCallsSomethingElseIsNamed) {
   const std::string name = fresh_name();
   auto outcomes = run_threads(3, [&](int r) {

@@ -129,6 +129,17 @@ TEST_F(Ranks, BadNumbersAreOneLineBeforeAnythingStarts) {
   expect_refused(
       shell("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=0 " + kProgram + " " + some),
       "ranks on several machines are not supported");
+  for (const char* wrong : {"--np 0", "--np -1", "--np 65", "--np two", "--np 1.5", "--bind sockets", "--threads 0"}) {
+    const Ran r = llm(some + wrong);
+    EXPECT_EQ(r.status, 2) << wrong << r.err;
+    EXPECT_EQ(r.err.find(wrong[2] == 'n' ? "--tensor-parallel: " : std::string(wrong, 7).substr(0, 6)), 0u) << r.err;
+  }
+  // A group that these processes cannot make: MPI has not started them.
+  const Ran alone = llm(some + "--tensor-parallel 2 --group mpi://");
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_TRUE(alone.err.find("this process is rank 0 of 1 of MPI_COMM_WORLD") != std::string::npos ||
+              alone.err.find("cannot open Open MPI") != std::string::npos)
+      << alone.err;
 }
 
 TEST_F(Ranks, ADeadRankEndsTheOthers) {
