@@ -2,8 +2,6 @@
 // The fake driver: modules, launches, and the tests' access to all of it.
 #include <elf.h>
 
-#include <mutex>
-
 #include "fake_machine.h"
 
 using namespace fake;
@@ -11,11 +9,10 @@ using namespace flashinfer::cuda;
 
 namespace {
 
-/// What the library never gives back, as a real driver's memory would not be: reachable, for leak checkers.
+/// What the library never gives back, as a real driver's memory would not be: reachable, for leak checkers. The caller
+/// is Locked.
 void* kept(size_t bytes) {
   static auto& all = *new std::vector<std::unique_ptr<char[]>>;
-  static auto& mutex = *new std::mutex;
-  const std::lock_guard lock(mutex);
   return all.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
 /// Of .nv.info.<kernel> of a cubin: the bytes of its parameters, an attribute of format 3 (a 16-bit value) and kind
@@ -123,14 +120,20 @@ Gpu* fake_gpu() {
   g.replay = [] {
     for (const Operation& o : machine().graphs.at(machine().captures)) o.run();
   };
-  g.enqueue = [](Handle h, const char* what, std::function<void()> run) { return enqueue(h, {what, std::move(run)}); };
+  g.enqueue = [](Handle h, const char* what, std::function<void()> run) {
+    const Locked locked;
+    return enqueue(h, {what, std::move(run)});
+  };
   g.block = [](uint64_t address, uint64_t* begin) {
     const auto it = find_block(machine().blocks, host(address), 1);
     if (it == machine().blocks.end()) return size_t{0};
     *begin = reinterpret_cast<uint64_t>(it->first) ^ kDeviceBit;
     return it->second.bytes;
   };
-  g.pending = [](Handle h) { return static_cast<int>(stream_of(h)->queue.size()); };
+  g.pending = [](Handle h) {
+    const Locked locked;
+    return static_cast<int>(stream_of(h)->queue.size());
+  };
   return &g;
 }
 

@@ -61,6 +61,7 @@ int cuCtxPopCurrent_v2(Handle* c) {
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  const Locked locked;
   *total = machine().gpu.memory, *free = *total - machine().gpu.allocated;
   return 0;
 }
@@ -133,6 +134,7 @@ int cuMemHostAlloc(void** p, size_t n, unsigned) {
   return 0;
 }
 int cuMemFreeHost(void* p) {
+  const Locked locked;
   if (forbidden_by_capture()) return kCaptureUnsupported;
   machine().pinned.erase(static_cast<char*>(p));
   std::free(p);

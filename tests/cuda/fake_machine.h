@@ -7,6 +7,7 @@
 #include <deque>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,15 @@ inline Machine& machine() {
   static Machine& m = *new Machine;
   return m;
 }
+/// Held by each entry point that reads or changes the machine, as ranks of a test that are threads share it: also while
+/// it runs a stream's operations, so one must not wait for another thread.
+class Locked {
+  static std::recursive_mutex& mutex() {
+    static auto& m = *new std::recursive_mutex;
+    return m;
+  }
+  const std::scoped_lock<std::recursive_mutex> lock_{mutex()};
+};
 /// The calling thread's stack. Exit handlers still use that of the main thread, so it has no destructor.
 struct Contexts {
   Handle handles[64];
@@ -92,7 +102,8 @@ inline int enter(const char* name) {
   if (it == m.gpu.fail.end() || it->second == 0) return m.sticky;
   return std::exchange(it->second, 0);
 }
-#define ENTER() \
+#define ENTER()        \
+  const Locked locked; \
   if (const int status = enter(__func__)) return status
 #define NEEDS_CONTEXT() \
   if (contexts().empty()) return 201

@@ -16,6 +16,7 @@ int cuStreamCreate(Handle* out, unsigned) {
   return 0;
 }
 int cuStreamDestroy_v2(Handle h) {
+  const Locked locked;
   Stream* s = stream_of(h);
   if (s == nullptr) return kInvalidHandle;
   drain(*s);
@@ -70,6 +71,7 @@ int cuPointerGetAttribute(void* value, int attribute, Address p) {
   return 0;
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
+  const Locked locked;
   NEEDS_CONTEXT();
   return std::swap(*mode, machine().mode), 0;
 }
@@ -107,6 +109,7 @@ int cuEventSynchronize(Handle h) {
   return machine().sticky;
 }
 int cuEventElapsedTime(float* ms, Handle begin, Handle end) {
+  const Locked locked;
   *ms = 1.5f + static_cast<float>(static_cast<Event*>(end)->at_ms - static_cast<Event*>(begin)->at_ms);
   return 0;
 }
