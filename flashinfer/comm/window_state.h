@@ -25,11 +25,13 @@ inline size_t kept(uint64_t epoch) { return epoch % kKeptPhases; }
 
 /// What the others poll: one cache line, so that a phase costs one transfer of it.
 struct alignas(64) Flag {
-  /// The last phase that the rank has published; others sleep on its low word.
-  std::atomic<uint64_t> epoch;
   /// By kept(): the hash of the phase's signature; 0: abandoned.
   std::atomic<uint64_t> call[kKeptPhases];
+  /// The last phase that the rank has published; others sleep on its low word. Behind `call`: a socket may hand over a
+  /// part of the flag's bytes, the first ones.
+  std::atomic<uint64_t> epoch;
 };
+static_assert(offsetof(Flag, epoch) > offsetof(Flag, call));
 /// The first page of each rank's part. Only its rank writes it, but for `sleepers`.
 struct RankPage {
   Flag flag;
