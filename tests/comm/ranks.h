@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a test's ranks: as threads of this process, or as processes of their own, which may be killed.
 #pragma once
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -97,6 +100,26 @@ class Process {
  private:
   pid_t id_ = -1;
   int out_ = -1;
+};
+
+/// Counts ranks that are processes, in memory that they share with the test.
+class Arrivals {
+ public:
+  Arrivals() {
+    void* at = mmap(nullptr, sizeof *count_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) throw std::runtime_error("mmap");
+    count_ = new (at) std::atomic<int>(0);
+  }
+  Arrivals(const Arrivals&) = delete;
+  ~Arrivals() { munmap(count_, sizeof *count_); }
+  void arrive() const { count_->fetch_add(1); }
+  /// Returns when n have arrived, or after a minute: then a rank has an outcome that the test looks at.
+  void wait_for(int n) const {
+    for (int ms = 0; count_->load() < n && ms < 60'000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  std::atomic<int>* count_;
 };
 
 inline std::vector<Outcome> run_processes(int ranks, const std::function<void(int rank)>& f) {

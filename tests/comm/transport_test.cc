@@ -219,9 +219,15 @@ TEST(TcpWindow, ARankKilledAtAnyMomentIsAnErrorOfAllOthers) {
   for (int round = 0; round < 20; ++round) {
     const std::string name = round % 2 ? Group::invite() : fresh_name();
     std::vector<Process> ranks;
+    const Arrivals connected;  // one that is killed before is a rank that never arrives
     for (int r = 0; r < 3; ++r)
-      ranks.emplace_back([&, r] { exchange_parts(*Group::connect(name, r, 3), 50'000, 1 << 30, "tcp"); });
-    std::this_thread::sleep_for(std::chrono::microseconds(20'000 + random() % 60'000));
+      ranks.emplace_back([&, r] {
+        const auto group = Group::connect(name, r, 3);
+        connected.arrive();
+        exchange_parts(*group, 50'000, 1 << 30, "tcp");
+      });
+    connected.wait_for(3);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     const size_t victim = 1 + random() % 2;
     ranks[victim].kill();
     const auto begin = std::chrono::steady_clock::now();
