@@ -14,7 +14,7 @@ namespace flashinfer {
 namespace {
 
 constexpr Device kEmu{DeviceType::kEmu, 0};
-constexpr uint64_t kSeeds[] = {0, 1, 2, 3};
+constexpr uint64_t kSeeds[] = {0, 1, 2, 3};  // of schedules
 
 void expect_same(const Outputs& got, const Outputs& want, const std::string& what) {
   EXPECT_TRUE(got.result == want.result) << what << ": result";
@@ -23,10 +23,15 @@ void expect_same(const Outputs& got, const Outputs& want, const std::string& wha
   EXPECT_TRUE(got.codes == want.codes) << what << ": quant_out";
   EXPECT_TRUE(got.scales == want.scales) << what << ": scale_out";
 }
+/// Under two of the schedules, other ones call by call.
 void expect_cpus_bits(const Call& c, const std::string& what) {
+  static uint64_t next = 0;
   const Setting s(c);
   const Outputs want = run(c, s);
-  for (const uint64_t seed : kSeeds) expect_same(run(c, s, kEmu, seed), want, str(what, ", seed ", seed));
+  for (int i = 0; i < 2; ++i, ++next) {
+    const uint64_t seed = kSeeds[next % std::size(kSeeds)];
+    expect_same(run(c, s, kEmu, seed), want, str(what, ", seed ", seed));
+  }
 }
 
 TEST(GpuAllReduce, EveryPatternGivesTheBitsOfTheCpu) {
@@ -101,9 +106,11 @@ TEST(GpuAllReduce, CallsFollowEachOtherWithoutWaiting) {
 
 /// What crosses the links: one shot reads each other rank's input, two shots twice the part of the others.
 TEST(GpuAllReduce, MovesNoMoreThanTheOtherRanksParts) {
-  for (const int ranks : {2, 4})
+  for (const int ranks : {2, 3, 4})
     for (const bool one_shot : {true, false}) {
-      const Call c{.pattern = 1, .shape = {8, 512}, .ranks = ranks, .one_shot = one_shot};
+      if (ranks != 3 && one_shot != (ranks == 2)) continue;  // kernels of other tests
+      const int64_t rows = 4 * ranks;
+      const Call c{.pattern = 1, .shape = {rows, 512}, .ranks = ranks, .one_shot = one_shot};
       const Setting s(c);
       const std::string group = fresh_name();
       std::shared_ptr<const emu::Counts> counts;
@@ -112,7 +119,7 @@ TEST(GpuAllReduce, MovesNoMoreThanTheOtherRanksParts) {
              AllReduceFusionWorkspace w({.group = group,
                                          .rank = r,
                                          .world_size = ranks,
-                                         .max_token_num = 8,
+                                         .max_token_num = rows,
                                          .hidden_dim = 512,
                                          .dtype = c.dtype,
                                          .device = "emu"});
@@ -122,9 +129,9 @@ TEST(GpuAllReduce, MovesNoMoreThanTheOtherRanksParts) {
              if (r == 0) counts = emulation.launches().back().counts;
            }))
         ASSERT_EQ(o, "");
-      const uint64_t bytes = 8 * 512 * 2, n = static_cast<uint64_t>(ranks);
+      const uint64_t bytes = static_cast<uint64_t>(rows) * 512 * 2, n = static_cast<uint64_t>(ranks);
       EXPECT_EQ(counts->remote_load_bytes, one_shot ? n * (n - 1) * bytes : 2 * (n - 1) * bytes) << ranks << " ranks";
-      const uint64_t blocks = std::min<uint64_t>(4, one_shot ? 8 : 8 / n);
+      const uint64_t blocks = 4;  // the emulator's most, and the rows of a part
       EXPECT_EQ(counts->remote_store_bytes, n * (n - 1) * 8 * blocks * (one_shot ? 1 : 2)) << ranks << " ranks";
       EXPECT_EQ(counts->bank_conflicts(), 0u);
     }

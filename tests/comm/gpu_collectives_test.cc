@@ -11,7 +11,7 @@ namespace flashinfer {
 namespace {
 
 TEST_F(GpuCollectives, AllReducesWithNcclHaveTheBitsOfTheCpu) {
-  for (const int64_t pattern : {0, 1, 2, 5, 9, 11})
+  for (const int64_t pattern : {0, 1, 3, 11})
     for (const bool one_shot : {true, false}) {
       const Call c{.pattern = pattern, .shape = {7, 160}, .ranks = 3, .one_shot = one_shot};
       const Setting s(c);
@@ -84,7 +84,7 @@ TEST_F(GpuCollectives, Ulysses) {
     DType dtype;
   };
   for (const Shapes& s :
-       {Shapes{2, 1, 3, 2, 8, DType::kBF16}, Shapes{3, 2, 2, 1, 7, DType::kF16}, Shapes{4, 2, 3, 2, 4, DType::kF32},
+       {Shapes{2, 1, 3, 2, 8, DType::kBF16}, Shapes{4, 2, 2, 1, 7, DType::kF16}, Shapes{3, 2, 3, 2, 4, DType::kF32},
         Shapes{2, 1, 300, 3, 64, DType::kBF16}, Shapes{1, 2, 2, 2, 4, DType::kF32}})
     expect_cpus_bytes(s.ranks, str(s.ranks, " ranks"), [&](int r, AllReduceFusionWorkspace& w, Device d) {
       const Tensor flat =

@@ -98,12 +98,12 @@ TEST_F(GpuFaults, ShapesAndTypesThatDifferAreNamedOnEveryRank) {
         const auto outcomes = run_threads(kRanks, [&](int r) {
           AllReduceFusionWorkspace w(init_of(group, r, backend));
           call(op, w);
-          call(op, w, r == 2 && !type ? 12 : 6, r == 2 && type ? DType::kF16 : DType::kF32);
+          call(op, w, r == 2 && !type ? 12 : 6, r == 2 && type ? DType::kBF16 : DType::kF32);
         });
         for (int r = 0; r < kRanks; ++r) {
           EXPECT_HAS(outcomes[static_cast<size_t>(r)], "group '") << kCalls[op] << ", " << backend << ", rank " << r;
           EXPECT_HAS(outcomes[static_cast<size_t>(r)], "rank 2") << kCalls[op] << ", " << backend << ", rank " << r;
-          EXPECT_HAS(outcomes[static_cast<size_t>(r)], type ? "float16" : "12") << kCalls[op] << ", " << backend;
+          EXPECT_HAS(outcomes[static_cast<size_t>(r)], type ? "bfloat16" : "12") << kCalls[op] << ", " << backend;
           EXPECT_HAS(outcomes[static_cast<size_t>(r)], type ? "float32" : "6") << kCalls[op] << ", " << backend;
         }
       }

@@ -50,7 +50,7 @@ Launch launch_of(const AllReduceOnGpu& call, AllReduceWay way, int ranks, int64_
   by_rows = by_rows || c.norm || e.addend != AllReduceAddend::kInput;
   const AllReduceCudaConfig config{.dtype = c.dtype,
                                    .weight = c.weight,
-                                   .fp32_acc = c.fp32_acc,
+                                   .fp32_acc = c.fp32_acc && ranks > 2,  // two inputs are rounded once anyway
                                    .norm = c.norm,
                                    .quant = c.quant,
                                    .way = way,
@@ -175,7 +175,10 @@ op::Prepared prepare_over_nccl(const AllReduceOnGpu& call, const Gpu& gpu) {
              .finish = {},
              .in = call.input.data(),
              .all = call.tokens * row};
-  c.finish = launch_of(call, AllReduceWay::kGathered, c.one_shot ? gpu->ranks : 1, elements, gpu);
+  AllReduceOnGpu gathered = call;
+  gathered.experts = {};  // the addends have them; what is left is that the sum may be a result beside the norm's
+  if (call.config.norm && call.params.out) gathered.experts.addend = call.experts.addend;
+  c.finish = launch_of(gathered, AllReduceWay::kGathered, c.one_shot ? gpu->ranks : 1, elements, gpu);
   if (!c.one_shot) {
     const int64_t rows = ceil_div(call.tokens, gpu->ranks), first = std::min(gpu->rank * rows, call.tokens),
                   own = std::min(rows, call.tokens - first);
