@@ -87,6 +87,8 @@ def test_logits_and_tokens(name):
 def test_layers_run_on_ops(monkeypatch):
     names = counted(monkeypatch)
     model = fi.apply(model_of("Llama"))
+    model(torch.tensor([[5, 6, 7]]))  # compares with the model's own code
+    names.clear()
     model(torch.tensor([[5, 6, 7]]))
     assert names.count("rmsnorm") == 5 and names.count("silu_and_mul") == 2
     if transformers.utils.is_kernels_available():
@@ -96,7 +98,7 @@ def test_layers_run_on_ops(monkeypatch):
 @pytest.mark.skipif(not transformers.utils.is_kernels_available(), reason="functions are replaced through the kernels package")
 @pytest.mark.parametrize("name, ops", [("Qwen3Next", {"causal_conv1d_fn", "causal_conv1d_update", "chunk_gated_delta_rule", "gated_delta_rule_decode"}),
                                        ("KimiLinear", {"kda_recurrence", "causal_conv1d_fn", "causal_conv1d_update"}),
-                                       ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update", "ssd_combined_fwd"})])
+                                       ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update", "ssd_chunk_scan"})])
 @torch.no_grad()
 def test_linear_attention_runs_on_ops(monkeypatch, name, ops):
     ran = set()
@@ -126,6 +128,38 @@ def test_step_of_gated_delta_rule_takes_raw_gates(monkeypatch, name):
     assert raw == [(2, 4, True)] * 3 and len(own) == 1  # three tokens behind the first; the prompt's gates
 
 
+@pytest.mark.parametrize("name", ["Mamba2", "NemotronH"])
+@torch.no_grad()
+def test_step_of_mamba2_in_bf16(monkeypatch, name):
+    """Each token behind the prompt goes from the projections to the ops. Weights as transformers draws them make states of which single elements of bf16
+    results are all rounding: they are no reason to stay with the model's own code. States are f32, as in the model's own code."""
+    states, theirs = [], []
+    module = fi_ops().mamba
+    update = module.selective_state_update
+    monkeypatch.setattr(module, "selective_state_update", lambda state, *a, **o: states.append(state.dtype) or update(state, *a, **o))
+    torch.manual_seed(0)
+    config = getattr(transformers, name + "Config")(**CONFIGS[name])
+    model = fi.apply(transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16))
+    run = lambda: model.generate(torch.randint(2, 128, (2, 30)), max_new_tokens=4, do_sample=False)
+    run()
+    layer = next(m for m in model.modules() if hasattr(m, "A_log"))
+    assert _hf_layers._same[(type(layer), "step")]
+    kind = type(layer).forward
+    monkeypatch.setattr(type(layer), "forward", lambda self, x, *a, **o: theirs.append(x.shape[1]) or kind(self, x, *a, **o))
+    states.clear()
+    run()
+    layers = sum(hasattr(m, "A_log") for m in model.modules())
+    assert states == [torch.float32] * 3 * layers and theirs == [30] * layers
+
+
+def test_rounding_where_terms_cancel_is_no_other_arithmetic():
+    exact = torch.linspace(-300, 300, 4096)
+    rounded = exact + torch.linspace(-0.5, 0.5, 4096).roll(1000)  # elements near 0 are all rounding
+    kinds = [object(), object()]
+    assert _hf_layers.checked(kinds[0], lambda: rounded.bfloat16(), lambda: exact.bfloat16()).equal(rounded.bfloat16()) and _hf_layers._same.pop(kinds[0])
+    assert _hf_layers.checked(kinds[1], lambda: exact / 1000, lambda: exact / 1001).equal(exact / 1001) and not _hf_layers._same.pop(kinds[1])  # small, but another result
+
+
 @torch.no_grad()
 def test_linear_layers_of_bf16_run_by_mm_bf16(monkeypatch):
     model = model_of("Qwen3_5Text").bfloat16()
@@ -145,18 +179,18 @@ def test_linear_layers_of_bf16_run_by_mm_bf16(monkeypatch):
 
 @torch.no_grad()
 def test_layer_with_other_arithmetic_stays():
-    class OneMoreRMSNorm(torch.nn.Module):  # its weight is stored less one
+    class HalvedRMSNorm(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.weight, self.variance_epsilon = torch.nn.Parameter(torch.zeros(8)), 1e-6
+            self.weight, self.variance_epsilon = torch.nn.Parameter(torch.ones(8)), 1e-6
 
         def forward(self, hidden_states):
-            return hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1, keepdim=True) + self.variance_epsilon) * (1 + self.weight)
+            return hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1, keepdim=True) + self.variance_epsilon) * self.weight / 2
 
-    norm, x = OneMoreRMSNorm(), torch.randn(3, 8)
+    norm, x = HalvedRMSNorm(), torch.randn(3, 8)
     for _ in range(2):
-        assert torch.equal(_hf_layers.RMSNorm.forward(norm, x), OneMoreRMSNorm.forward(norm, x))
-    assert _hf_layers._same.pop(OneMoreRMSNorm) is False
+        assert torch.equal(_hf_layers.RMSNorm.forward(norm, x), HalvedRMSNorm.forward(norm, x))
+    assert _hf_layers._same.pop(HalvedRMSNorm) is False
 
 
 @pytest.mark.parametrize("name", ["Llama", "Gemma2", "GptOss"])

@@ -2,7 +2,8 @@
 """Norms and RoPE of transformers' models by the mapping of the `kernels` package, gated MLPs by their members.
 
 Models share the names of layers, not always their arithmetic (weights that are stored less one, pairs of neighbours in RoPE). So the first
-call of a layer's class computes both, ours and the model's own; where they differ by more than rounding, the model's own stays."""
+call of a layer's class computes both, ours and the model's own; where they differ by more than rounding, the model's own stays. Rounding is measured by
+norms: where large terms of a sum cancel, a single element may be all rounding."""
 
 import logging
 import types
@@ -14,12 +15,18 @@ import flashinfer
 
 from ._hf_products import product
 
+_norms = {}  # class of a norm -> its op: weights as they are, or stored less one
 _same = {}  # class of a layer (for a function: its original forward) -> whether ours computes the same
 
 
 def known(kind):
     """Whether ours computes the same for this class; None before its first call."""
     return _same.get(kind)
+
+
+def _error(a, b):
+    """How far a is from b, as a share of b."""
+    return float((a.float() - b.float()).norm() / b.float().norm().clamp_min(1e-30))
 
 
 def checked(kind, ours, theirs, state=None, kept=None):
@@ -32,12 +39,17 @@ def checked(kind, ours, theirs, state=None, kept=None):
         other = theirs()
         pairs = [p for p in (zip(mine, other) if isinstance(mine, tuple) else [(mine, other)]) if p[1] is not None]
         bound = 2e-2 if pairs[0][0].dtype in (torch.bfloat16, torch.float16) else 1e-4
-        _same[kind] = all(a.shape == b.shape and torch.allclose(a.float(), b.float(), rtol=bound, atol=bound) for a, b in pairs)
+        _same[kind] = all(a.shape == b.shape and _error(a, b) <= bound for a, b in pairs)
         if not _same[kind]:
             if state is not None:
                 state.copy_(kept)
             return other
     return mine
+
+
+def has_own_forward(module):
+    """Whether nothing has replaced the module's forward; kernelize() binds the class's own to modules, too."""
+    return getattr(module.forward, "__func__", None) is type(module).forward
 
 
 def _plain(*tensors):
@@ -54,10 +66,12 @@ class RMSNorm(torch.nn.Module):
         if eps is None or getattr(self, "weight", None) is None or self.weight.dtype != hidden_states.dtype or hidden_states.numel() == 0:
             return original(self, hidden_states)
 
-        def ours():
-            return flashinfer.rmsnorm(hidden_states.reshape(-1, hidden_states.shape[-1]), self.weight.detach(), eps).view(hidden_states.shape)
-
-        return checked(type(self), ours, lambda: original(self, hidden_states))
+        rows = hidden_states.reshape(-1, hidden_states.shape[-1])
+        by = lambda op: getattr(flashinfer, op)(rows, self.weight.detach(), eps).view(hidden_states.shape)
+        theirs = lambda: original(self, hidden_states)
+        if type(self) not in _norms:
+            _norms[type(self)] = min(("rmsnorm", "gemma_rmsnorm"), key=lambda op: _error(by(op), theirs()))
+        return checked(type(self), lambda: by(_norms[type(self)]), theirs)
 
 
 class _Tables:
@@ -119,14 +133,18 @@ def mapping():
 
 
 def kernelize(model):
-    """Replaces norms and RoPE of `model` where it asks for them by name; without a version of `kernels` that transformers takes, its
-    modules called ...RMSNorm. Returns the model, in eval mode."""
+    """Replaces what `model` asks for by name (norms, RoPE, functions of linear attention) if there is a version of `kernels` that transformers takes, and its
+    other modules called ...RMSNorm. Returns the model, in eval mode."""
     model.eval()
-    if not is_kernels_available():
-        for module in model.modules():
-            if type(module).__name__.endswith("RMSNorm"):
-                module.forward = types.MethodType(RMSNorm.forward, module)
-        return model
+    if is_kernels_available():
+        _map(model)
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm") and has_own_forward(module):
+            module.forward = types.MethodType(RMSNorm.forward, module)
+    return model
+
+
+def _map(model):
     from kernels import Mode, kernelize as replace, use_kernel_mapping
 
     log = logging.getLogger("kernels.layer.layer")  # warns of each layer that keeps its own forward
@@ -134,7 +152,7 @@ def kernelize(model):
     log.setLevel(logging.ERROR)
     try:
         with use_kernel_mapping(mapping(), inherit_mapping=False):
-            return replace(model, mode=Mode.INFERENCE, device=next(model.parameters()).device.type, use_fallback=True)
+            replace(model, mode=Mode.INFERENCE, device=next(model.parameters()).device.type, use_fallback=True)
     finally:
         log.setLevel(level)
 

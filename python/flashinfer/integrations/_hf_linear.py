@@ -145,8 +145,10 @@ class ChunkScan(_Layer):
 
         def ours():
             x, step, b, c = (t.contiguous() for t in (hidden_states, dt, B, C))
-            out, state = flashinfer.mamba.ssd_combined_fwd(x, step, A.float(), b, c, D, dt_bias=dt_bias, dt_softplus=dt_softplus, dt_limit=tuple(dt_limit),
-                                                           initial_states=initial_states)
+            low, high = (None if abs(limit) == float("inf") else limit for limit in dt_limit)
+            first = None if initial_states is None else initial_states.float()
+            out, state = flashinfer.mamba.ssd_chunk_scan(x, step, A.float(), b, c, D=D, dt_bias=dt_bias, dt_softplus=dt_softplus, dt_min=low, dt_max=high,
+                                                         initial_states=first, state_dtype=torch.float32)  # as in the model's own code
             return (out, state) if return_final_states else out
 
         return checked(original, ours, theirs)

@@ -15,10 +15,10 @@ from transformers import AttentionInterface, modeling_flash_attention_utils
 from transformers.masking_utils import AttentionMaskInterface
 
 from ._hf_attention import attention, varlen_attention
-from ._hf_delta import replace_delta_steps
 from ._hf_layers import kernelize, replace_gated_mlps
 from ._hf_mask import mask
 from ._hf_products import replace_products
+from ._hf_steps import replace_steps
 
 __all__ = ["NAME", "apply", "kernelize", "register", "varlen_attention"]
 
@@ -46,8 +46,8 @@ def register():
 
 
 def apply(model, attention=True, layers=True):
-    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE, gated MLPs, gated-delta-rule layers and bf16 linear
-    layers. Returns the model."""
+    """Switches `model` to this library's attention and, with `layers`, its norms, RoPE, gated MLPs, gated-delta-rule and Mamba-2 layers
+    and bf16 linear layers. Returns the model."""
     if attention:
         register()
         for module in {type(m): m for m in model.modules() if hasattr(m, "_compatible_flash_implementations")}.values():
@@ -58,6 +58,6 @@ def apply(model, attention=True, layers=True):
     if layers:
         kernelize(model)
         replace_gated_mlps(model)
-        replace_delta_steps(model)
+        replace_steps(model)
         replace_products(model)
     return model
