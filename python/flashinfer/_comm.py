@@ -105,7 +105,14 @@ class AllReduceFusionWorkspace(_Workspace):
     _alive = False
 
     def __init__(self, world_size, rank, max_token_num, hidden_dim, dtype, comm_backend=None, group=None, backend="auto", *, device=None):
-        comm = resolved(comm_backend, group)
+        self.world_size, self.rank = world_size, rank
+        self._made_with = max_token_num, hidden_dim, dtype, backend, str(device or _current_device())
+        self._connect(resolved(comm_backend, group))
+        self._capacity = max_token_num * hidden_dim * dtype.itemsize
+
+    def _connect(self, comm):
+        """Makes the memory with the ranks of `comm`. Collective."""
+        world_size, rank, max_token_num, hidden_dim, *_ = self.world_size, self.rank, *self._made_with
         size, own = comm.Get_size(), comm.Get_rank()
         problem = None
         if (world_size, rank) != (size, own):
@@ -113,10 +120,8 @@ class AllReduceFusionWorkspace(_Workspace):
         elif min(max_token_num, hidden_dim) < 1:
             problem = f"max_token_num is {max_token_num} and hidden_dim {hidden_dim}, but both must be at least 1"
         name = group_name(comm, _agree(comm, problem, type(self).__name__))
-        super().__init__(name, own, size, max_token_num, hidden_dim, dtype, backend, str(device or _current_device()))
-        self.world_size, self.rank, self._comm = size, own, comm
-        self._capacity = max_token_num * hidden_dim * dtype.itemsize
-        self._alive = True
+        super().__init__(name, own, size, *self._made_with)
+        self._comm, self._alive = comm, True
 
     @property
     def backend(self):
@@ -132,12 +137,26 @@ class AllReduceFusionWorkspace(_Workspace):
         return use_oneshot is not False or num_tokens > tp_size
 
     def checkpoint_prepare(self):
-        """Waits for all ranks. Shared memory does not survive a checkpoint of the process; checkpoint_restore makes it anew."""
-        self._comm.barrier()
+        """Gives back the memory and the connection to the other ranks, which a checkpoint of the process could not keep: there is nothing in them between two
+        calls. Calls before checkpoint_restore are errors. Collective; calling it again does nothing."""
+        if self._alive:
+            self._comm.barrier()
+            self.destroy()
+        self._comm = None
 
     def checkpoint_restore(self, comm_backend):
-        """Connects the ranks again, after their processes were restored."""
-        raise NotImplementedError("checkpoint_restore: make a new workspace in the restored processes")
+        """Makes the memory again, after checkpoint_prepare. Collective.
+
+        Args:
+            comm_backend: a communicator of as many ranks, in which this one has the same rank
+
+        Raises:
+            RuntimeError: without checkpoint_prepare
+            ValueError: another rank or number of ranks
+        """
+        if self._comm is not None:
+            raise RuntimeError(f"{type(self).__name__}.checkpoint_restore: there was no checkpoint_prepare")
+        self._connect(resolved(comm_backend, None))
 
     def destroy(self):
         """Gives the memory back; calling it again does nothing."""

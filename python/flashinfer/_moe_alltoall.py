@@ -5,7 +5,7 @@ import warnings
 from . import _make, _native
 from ._comm import _agree
 from ._comm_backends import resolved
-from ._comm_memory import share
+from ._comm_memory import MnnvlConfig, MnnvlMemory, share
 
 _initialize = _make.package.exports["moe_a2a_initialize"]
 _dispatch_into = _make.package.exports["moe_a2a_dispatch_into"]
@@ -149,9 +149,40 @@ class MoeAlltoAll:
         self.ep_size, self.ep_rank = mapping.moe_ep_size, mapping.moe_ep_rank
         self.max_num_tokens, self.top_k, self.num_experts = max_num_tokens, top_k, num_experts
         self.workspace_size_per_rank, self.eplb_stats_num_experts, self.enable_rank_mask = workspace_size_per_rank, eplb_stats_num_experts, enable_rank_mask
-        self.workspace = share(comm, workspace_size_per_rank)
-        self.metainfo = _initialize(self.workspace, self.ep_rank, self.ep_size, max_num_tokens, eplb_stats_num_experts)
+        self._mapping, self._comm = mapping, comm
+        self._share()
+
+    def _share(self):
+        """Makes the memory. Collective."""
+        self.workspace = share(self._comm, self.workspace_size_per_rank)
+        self.metainfo = _initialize(self.workspace, self.ep_rank, self.ep_size, self.max_num_tokens, self.eplb_stats_num_experts)
         self._reset()
+
+    @staticmethod
+    def get_workspace(workspace_size_per_rank, ep_rank, ep_size, max_num_tokens, mapping, eplb_stats_num_experts=0, *, backend="trtllm"):
+        """Memory for the functions moe_a2a_* with the communicator of MnnvlMemory: a dict with `workspace`, `metainfo` and the arguments. Collective.
+
+        Args:
+            workspace_size_per_rank: bytes, of moe_a2a_get_workspace_size_per_rank
+            ep_rank, ep_size: those of `mapping`
+            max_num_tokens: of a rank
+            mapping: of the ranks
+            eplb_stats_num_experts: of the statistics that a dispatch gathers
+            backend: "trtllm"
+
+        Raises:
+            ValueError: ranks that `mapping` does not say, another back end
+        """
+        import torch
+
+        if (ep_rank, ep_size) != (mapping.moe_ep_rank, mapping.moe_ep_size) or backend != "trtllm":
+            raise ValueError(f"MoeAlltoAll.get_workspace: ep_rank is {ep_rank}, ep_size {ep_size} and backend {backend!r}, but mapping has {mapping.moe_ep_rank} "
+                             f"and {mapping.moe_ep_size}, and only 'trtllm' is implemented")
+        memory = MnnvlMemory(mapping, workspace_size_per_rank)
+        workspace = memory.as_torch_strided_tensor(torch.uint8)
+        return {"workspace_size_per_rank": workspace_size_per_rank, "ep_rank": ep_rank, "ep_size": ep_size, "max_num_tokens": max_num_tokens,
+                "eplb_stats_num_experts": eplb_stats_num_experts, "mnnvl_mem": memory, "workspace": workspace,
+                "metainfo": _initialize(workspace, ep_rank, ep_size, max_num_tokens, eplb_stats_num_experts)}
 
     @staticmethod
     def _communicator(mapping, config):
@@ -207,7 +238,10 @@ class MoeAlltoAll:
         Raises:
             AssertionError: twice without a combine
             ValueError, RuntimeError: as moe_a2a_dispatch
+            RuntimeError: between checkpoint_prepare and checkpoint_restore
         """
+        if self.workspace is None:
+            raise RuntimeError("MoeAlltoAll.dispatch: checkpoint_prepare has given the memory back; checkpoint_restore makes it again")
         assert self._tokens is None, "dispatch called twice without combine"
         if (invalid_token_expert_id is None) != (expert_id_payload_index is None):
             raise ValueError("MoeAlltoAll.dispatch: invalid_token_expert_id and expert_id_payload_index must be given together")
@@ -261,9 +295,32 @@ class MoeAlltoAll:
                                                         self._offset + size, dtype)
 
     def checkpoint_prepare(self):
-        """Shared memory does not survive a checkpoint of the process: make a new MoeAlltoAll in the restored one."""
-        raise NotImplementedError("MoeAlltoAll.checkpoint_prepare: shared memory does not survive a checkpoint")
+        """Gives back the memory, which a checkpoint of the process could not keep: there is nothing in it between a combine and the next dispatch. Calls before
+        checkpoint_restore are errors. Collective; calling it again does nothing.
+
+        Raises:
+            RuntimeError: between a dispatch and its combine
+        """
+        if self._tokens is not None:
+            raise RuntimeError("MoeAlltoAll.checkpoint_prepare: the last dispatch has no combine yet")
+        if self._comm is not None:
+            self._comm.barrier()
+        self._comm = self.workspace = self.metainfo = None
 
     def checkpoint_restore(self, comm_backend):
-        """As checkpoint_prepare."""
-        raise NotImplementedError("MoeAlltoAll.checkpoint_restore: make a new MoeAlltoAll in the restored processes")
+        """Makes the memory again, after checkpoint_prepare. Collective.
+
+        Args:
+            comm_backend: a communicator of all ranks, or of those that share the experts, with the ranks of the mapping
+
+        Raises:
+            RuntimeError: without checkpoint_prepare
+            ValueError: other ranks than the mapping's
+        """
+        if self._comm is not None:
+            raise RuntimeError("MoeAlltoAll.checkpoint_restore: there was no checkpoint_prepare")
+        comm = self._communicator(self._mapping, MnnvlConfig(comm_backend=comm_backend))
+        _agree(comm, self._problem(self._mapping, comm, self.max_num_tokens, self.top_k, self.num_experts, self.workspace_size_per_rank, None, "trtllm"),
+               "MoeAlltoAll.checkpoint_restore")
+        self._comm = comm
+        self._share()

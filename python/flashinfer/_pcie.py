@@ -45,7 +45,7 @@ class _Workspace:
         for rank, other in enumerate(comm.allgather(own)):
             if other != own:
                 raise ValueError(f"{what}: rank {rank} has (max_numel, dtype, max_blocks) {other}, but rank {self.rank} has {own}")
-        self.device = torch.device(_current_device())
+        self.device, self.element_size = torch.device(_current_device()), self.dtype.itemsize
         self._workspace = AllReduceFusionWorkspace(self.world_size, self.rank, 1, max_numel, self.dtype, comm, device=str(self.device))
 
     def _problem(self):
@@ -77,9 +77,18 @@ class _Workspace:
             if why_not is not None:
                 raise ValueError(f"{type(self).__name__}.{name}: {why_not}")
 
-    def tune(self, hiddens, **options):
+    def tune(self, hiddens, *, cache=None, warmup=10, repeat=50):
         """{}: there is one way to compute, and nothing to choose."""
         return {}
+
+    def launch_config(self, inp):
+        """None, which the collective takes as `config`: there is one way to compute."""
+        return None
+
+    tuned_launch_config = launch_config
+
+    def rebind_stream(self):
+        """Nothing: calls run on the stream that is current."""
 
     def destroy(self):
         """Gives the memory back; calling it again does nothing."""
@@ -114,6 +123,28 @@ class PcieIpcAllReduceWorkspace(_Workspace):
     def supports(self, inp):
         """Whether all_reduce takes a tensor: contiguous, of a 16-bit dtype, a multiple of 16 bytes, not too large."""
         return self._why_not(inp, inp.numel()) is None
+
+    def prepare(self, shapes, *, dtype=None):
+        """{(tokens, hidden): None} of `shapes`: their launch_config, once it is known that all_reduce takes such tensors.
+
+        Args:
+            shapes: pairs (tokens, hidden)
+            dtype: of the tensors; None: bfloat16
+
+        Raises:
+            ValueError: a shape that `supports` refuses
+            RuntimeError: the workspace is destroyed
+        """
+        import torch
+
+        for shape in shapes:
+            why_not = self._why_not(torch.empty(shape, dtype=dtype or torch.bfloat16, device=self.device), math.prod(shape))
+            self._open("prepare", why_not)
+        return {tuple(shape): None for shape in shapes}
+
+    def tune(self, hiddens, *, dtype=None, cache=None, tune_group=None, warmup=10, repeat=50):
+        """{}: there is one way to compute, and nothing to choose."""
+        return {}
 
     @flashinfer_api(trace=_trace("all_reduce", "num_tokens", "num_tokens", _of_one_rank))
     def all_reduce(self, inp, *, out=None, config=None, enable_pdl=False):

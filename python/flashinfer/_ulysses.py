@@ -19,12 +19,19 @@ def _dtypes():
     return torch.float16, torch.bfloat16, torch.float32
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class UlyssesWorkspace:
-    """What `create_workspace` returns. The data goes through the communicator's own memory, so it holds nothing."""
+    """What `create_workspace` returns. The data goes through the communicator's own memory, so it holds nothing.
+
+    Args:
+        max_elems: elements of the largest tensor of a call with it
+        dtype: of the tensors
+        device: of the tensors; not used
+    """
 
     max_elems: int
     dtype: object
+    device: object = None
 
 
 class UlyssesCommunicator:
@@ -99,7 +106,7 @@ class UlyssesCommunicator:
         elems = self.max_elems if max_elems is None else max_elems
         if not 1 <= elems <= self.max_elems:
             raise ValueError(f"UlyssesCommunicator.create_workspace: max_elems is {elems}, but must be in [1, {self.max_elems}]")
-        return UlyssesWorkspace(elems, self.dtype)
+        return UlyssesWorkspace(max_elems=elems, dtype=self.dtype, device=self.device)
 
     def _check(self, x, workspace, elems=None):
         elems = x.numel() if elems is None else elems

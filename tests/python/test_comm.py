@@ -58,6 +58,8 @@ def check_allreduce(backend, rank):
 
 
 def check_fused(backend, rank):
+    size = comm.MNNVLAllReduceFusionWorkspace.get_required_buffer_size_bytes(RANKS, TOKENS, HIDDEN, torch.bfloat16)
+    assert size == RANKS * TOKENS * HIDDEN * 2
     with_mnnvl = comm.create_allreduce_fusion_workspace("mnnvl", RANKS, rank, TOKENS, HIDDEN, torch.bfloat16, comm_backend=backend)
     residual, gamma = inputs(9), inputs(8)[0].contiguous()
     h = torch.empty_like(residual)
@@ -98,6 +100,25 @@ def check_errors(backend, rank):
     with pytest.raises(RuntimeError, match="calls allreduce_fusion"):
         comm.allreduce_fusion(inputs(rank)[:rank + 1], workspace, 0)
     workspace.destroy()
+
+
+def check_checkpoints(backend, rank):
+    made = (comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, TOKENS, HIDDEN, torch.bfloat16, backend),
+            comm.MNNVLAllReduceFusionWorkspace(comm.Mapping(world_size=RANKS, rank=rank, tp_size=RANKS), TOKENS, HIDDEN, torch.bfloat16, comm_backend=backend))
+    for workspace in made:
+        assert workspace.is_buffer_size_sufficient(RANKS, TOKENS, HIDDEN, torch.bfloat16) and not workspace.is_buffer_size_sufficient(1, 1, HIDDEN, torch.bfloat16)
+        assert torch.equal(comm.allreduce_fusion(inputs(rank), workspace, 0), summed())
+        with pytest.raises(RuntimeError, match="there was no checkpoint_prepare"):
+            workspace.checkpoint_restore(backend)
+        workspace.checkpoint_prepare()
+        workspace.checkpoint_prepare()
+        with pytest.raises(RuntimeError, match="workspace has no group"):
+            comm.allreduce_fusion(inputs(rank), workspace, 0)
+        with pytest.raises(ValueError, match=f"rank 0: world_size is {RANKS} and rank 1, but the communicator says {RANKS} and 0"):
+            workspace.checkpoint_restore(backend.Split(0, -rank))  # the ranks in another order
+        workspace.checkpoint_restore(backend.Split(0, rank))
+        assert torch.equal(comm.allreduce_fusion(inputs(rank), workspace, 0), summed())
+        workspace.destroy()
 
 
 def check_torch_distributed_splits(backend, rank):
@@ -190,6 +211,8 @@ def test_mapping():
     c = comm.Mapping(world_size=8, rank=5, tp_size=4, pp_size=2, moe_cluster_size=2, moe_tp_size=2, moe_ep_size=1)
     assert (c.moe_cluster_group, c.moe_ep_group, c.moe_cluster_rank) == ([4, 5], [5], 1)
     assert comm.Mapping.from_dict(m.to_dict()) == m
+    assert m.has_tp() and m.has_pp() and m.has_cp() and m.has_moe_ep() and m.has_moe_tp() and not m.has_moe_cluster() and m.is_multi_node()
+    assert m.is_last_pp_rank() and not m.is_first_pp_rank() and m.moe_tp_group == [13, 15]
     with pytest.raises(ValueError, match="world_size must equal"):
         comm.Mapping(world_size=3, tp_size=2)
     with pytest.raises(ValueError, match="rank is 2"):

@@ -40,7 +40,12 @@ def check_pcie(backend, rank):
         assert w.supports(x) and torch.equal(w.all_reduce(x), summed(*rows))
         assert w.all_reduce(x, out=out) is out and torch.equal(out, summed(*rows))
         assert torch.equal(w.all_reduce(x.half()), summed(*(r.half() for r in rows)))  # the other 16-bit type
-        assert w.tune([HIDDEN]) == {} and not w.supports(x.float()) and not w.supports(x[:, ::2]) and not w.supports(rand(0, 4097)[:3])
+        assert w.prepare([(TOKENS, HIDDEN), (1, 8)]) == {(TOKENS, HIDDEN): None, (1, 8): None} and w.element_size == 2
+        w.rebind_stream()
+        assert torch.equal(w.all_reduce(x, config=w.launch_config(x)), w.all_reduce(x, config=w.tuned_launch_config(x)))
+        with pytest.raises(ValueError if rank else RuntimeError, match="inp of shape .99, 64. has 6336 elements" if rank else "rank 1 raised ValueError"):
+            w.prepare([(99, HIDDEN)]) if rank else w.all_reduce(x)
+        assert w.tune([HIDDEN], dtype=BF16, repeat=3) == {} and not w.supports(x.float()) and not w.supports(x[:, ::2]) and not w.supports(rand(0, 4097)[:3])
         with pytest.raises(ValueError if rank else RuntimeError, match="inp is torch.float32" if rank else "rank 1 raised ValueError: PcieIpcAllReduceWorkspace.all_reduce"):
             w.all_reduce(x.float() if rank else x)
         assert torch.equal(w.all_reduce(x), summed(*rows))
@@ -93,6 +98,10 @@ def check_gathered_norms(backend, rank):
     next_weight, post_weight = rand(5, HIDDEN), rand(6, HIDDEN)
     w = gathered.MNNVLCuteDSLAllGatherDualNormWorkspace(RANKS, rank, TOKENS, HIDDEN, group=backend)
     assert w.check_support(True) and not w.check_support(rank == 0)
+    w.compile()
+    assert w.fits(shard) and not w.fits(whole)
+    assert gathered.supports_all_gather_gated_residual_next_rmsnorm(w, shard, residual, alpha, beta, next_weight, post_weight)
+    assert not gathered.supports_all_gather_gated_residual_next_rmsnorm(w, shard, residual, alpha, beta, next_weight[:8])
     new, ffn = gathered.all_gather_gated_residual_next_rmsnorm(shard, residual, alpha, beta, next_weight, w, post_eps=1e-5, next_eps=1e-6, next_gain_center=1.0,
                                                                post_weight=post_weight, post_gain_center=0.5)
     b = whole.double() * (post_weight.double() + 0.5)
@@ -103,6 +112,8 @@ def check_gathered_norms(backend, rank):
         gathered.all_gather_gated_residual_next_rmsnorm(whole if rank else shard, residual, alpha, beta, next_weight, w, post_eps=1e-5, next_eps=1e-6)
     w.destroy()
     w = gathered.MNNVLCuteDSLAllGatherNormQuantWorkspace(RANKS, rank, TOKENS, HIDDEN, group=backend)
+    assert gathered.supports_all_gather_rmsnorm_fp4_quantize(w, shard, next_weight, torch.tensor([3.0]))
+    assert not gathered.supports_all_gather_rmsnorm_fp4_quantize(w, whole, next_weight, torch.tensor([3.0]))
     for gain in (0.0, 1.0):
         codes, scales = gathered.all_gather_rmsnorm_fp4_quantize(shard, next_weight, torch.tensor([3.0]), w, eps=1e-6, gain_center=gain)
         assert codes.shape == (TOKENS, HIDDEN // 2) and scales.shape == (TOKENS, HIDDEN // 16)
@@ -136,6 +147,8 @@ def check_experts(backend, rank):
     rows, weights = [rand(50 + r, 10, HIDDEN + 8) for r in range(RANKS)], [rand(60 + r, TOKENS, 3, dtype=torch.float32) for r in range(RANKS)]
     w = finalize.MNNVLCuteDSLMoEFinalizeAllReduceWorkspace(RANKS, rank, TOKENS, HIDDEN, 3, group=backend)
     out = torch.empty(TOKENS, HIDDEN, dtype=BF16)
+    assert finalize.supports_moe_finalize_rmsnorm_allreduce(w, rows[rank], weights[rank], routes(rank), gamma, out)
+    assert not finalize.supports_moe_finalize_rmsnorm_allreduce(w, rows[rank], weights[rank], routes(rank).long(), gamma, out)
     for before in (True, False):
         finalize.moe_finalize_rmsnorm_allreduce(rows[rank], weights[rank], routes(rank), gamma, out, w, eps=1e-5, gain_center=0.25, weight_before_norm=before)
         want = sum(finalized(rows[r], routes(r), weights[r], gamma.double() + 0.25, 1e-5, before) for r in range(RANKS))
@@ -167,6 +180,7 @@ def check_two_tracks(backend, rank):
     torch.testing.assert_close(total.double(), sum(rms(s, weight, 1e-5).mean(1) for s in sums), rtol=1 / 64, atol=0.02)
     with pytest.raises(ValueError, match="cake_fused_norm_combine: x torch.float32"):
         comm.cake_fused_norm_combine(xs[rank].float(), residual, weight, norm_out=norm, residual_out=h, collective_out=total, workspace=w, epsilon=1e-5)
+    assert isinstance(w, comm.CakeFusedNormCombineWorkspace) and w.rotation_bytes == 2 * RANKS * TOKENS * HIDDEN
     comm.cake_fused_norm_combine_destroy_workspace(w)
     assert w.closed
     assert comm.cake_fused_norm_combine_workspace_bytes(8, 10)["rotation_bytes"] == 2 * 8 * 10 * 2560

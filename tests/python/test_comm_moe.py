@@ -95,6 +95,47 @@ def check_functions(backend, rank):
     assert torch.equal(out, x.float() * copies[:, None])
 
 
+def check_memory_for_the_functions(backend, rank):
+    Memory, of = comm.mnnvl.MnnvlMemory, mapping(rank)
+    Memory.initialize()
+    Memory.set_comm_from_config(of, comm.mnnvl.MnnvlConfig(comm_backend=backend))
+    assert Memory.get_comm(of) is backend and not Memory.supports_mnnvl() and not Memory.support_nvlink()
+    size = comm.MoeAlltoAll.get_moe_workspace_size_per_rank(RANKS, TOP_K, MOST, HIDDEN)
+    made = comm.MoeAlltoAll.get_workspace(size, rank, RANKS, MOST, of)
+    assert made["mnnvl_mem"].mapped
+    x, ids, _ = inputs(rank)
+    got, offset, _ = functions.moe_a2a_dispatch(ids, [x], made["workspace"], made["metainfo"], MOST, rank, RANKS, TOP_K, EXPERTS)
+    for source in range(RANKS):
+        rows = sent(source, rank)
+        assert torch.equal(got[0][source, :len(rows)], inputs(source)[0][rows])
+    functions.moe_a2a_combine(got[0], tokens(rank), made["workspace"], made["metainfo"], MOST, rank, RANKS, TOP_K, offset)
+    with pytest.raises(ValueError, match=f"ep_rank is {rank + 1}, ep_size 4"):
+        comm.MoeAlltoAll.get_workspace(size, rank + 1, RANKS, MOST, of)
+
+
+def check_checkpoints(backend, rank):
+    a2a = made(backend, rank)
+    x, ids, _ = inputs(rank)
+
+    def sums():
+        got, = a2a.dispatch(ids, [x], MOST)
+        with pytest.raises(RuntimeError, match="checkpoint_prepare: the last dispatch has no combine yet"):
+            a2a.checkpoint_prepare()
+        return a2a.combine(got, MOST)
+
+    before = sums()
+    with pytest.raises(RuntimeError, match="there was no checkpoint_prepare"):
+        a2a.checkpoint_restore(backend)
+    a2a.checkpoint_prepare()
+    a2a.checkpoint_prepare()
+    with pytest.raises(RuntimeError, match="checkpoint_prepare has given the memory back"):
+        a2a.dispatch(ids, [x], MOST)
+    with pytest.raises(ValueError, match="MoeAlltoAll.checkpoint_restore: rank 0: mapping has moe_ep_size 4 and moe_ep_rank 3"):
+        a2a.checkpoint_restore(backend.Split(0, -rank))  # the ranks in another order
+    a2a.checkpoint_restore(backend.Split(0, rank))
+    assert torch.equal(sums(), before)
+
+
 def check_mask(backend, rank):
     a2a = made(backend, rank, enable_rank_mask=True)
     if rank == 2:
@@ -162,6 +203,7 @@ def check_context_parallel_alltoall(backend, rank):
     config = comm.mnnvl.MnnvlConfig(comm_backend=backend)
     workspace = comm.decode_cp_a2a_allocate_mnnvl_workspace(comm.Mapping(world_size=RANKS, rank=rank, cp_size=RANKS), mnnvl_config=config)
     comm.decode_cp_a2a_init_workspace(workspace, rank, RANKS)
+    assert workspace.shape == (RANKS, comm.decode_cp_a2a_workspace_size(RANKS) // 8)
     for dtype, out in ((torch.bfloat16, None), (torch.float16, 1)):
         o, stats, _ = slices(rank)
         memory = (torch.empty_like(o.to(dtype)), torch.empty_like(stats)) if out else None
@@ -177,6 +219,7 @@ def check_context_parallel_alltoall(backend, rank):
 def check_context_parallel_reduce(backend, rank):
     # A workspace for 3 rows: 35 go through it in pieces.
     workspace = comm.decode_cp_a2a_lse_reduce_create_workspace(3, 1, RANKS, 24, torch.bfloat16, backend)
+    assert workspace.shape[1] * workspace.element_size() >= comm.decode_cp_a2a_lse_reduce_workspace_size(3, 1, RANKS, 24, torch.bfloat16)
     for mode, base in (("base2", 2.0), ("basee", torch.e)):
         all_o, all_lse = [], []
         for p in range(RANKS):
@@ -218,7 +261,10 @@ def check_vllm_all_reduce(backend, rank):
         comm.vllm_all_reduce(fa, out, out, buffer[rank], 16, 1)
     with pytest.raises(ValueError, match="multiple of 16 bytes"):
         comm.vllm_all_reduce(fa, out[:3], out[:3], buffer[rank], 1 << 21, 1)
-    assert comm.vllm_get_graph_buffer_ipc_meta(fa) == ([], [])
+    handles, offsets = zip(*backend.allgather(comm.vllm_get_graph_buffer_ipc_meta(fa)))
+    comm.vllm_register_graph_buffers(fa, handles, offsets)
+    with pytest.raises(ValueError, match="there are buffers of graphs"):
+        comm.vllm_register_graph_buffers(fa, [[1]], offsets)
     comm.vllm_dispose(fa)
     with pytest.raises(ValueError, match="must be what vllm_init_custom_ar returned"):
         comm.vllm_dispose(fa)

@@ -28,6 +28,7 @@ def check_ulysses(backend, rank):
     with comm.UlyssesCommunicator(backend, max_elems=3 * part.numel(), dtype=torch.bfloat16) as ulysses:
         assert (ulysses.backend, ulysses.world_size, ulysses.fallback_reason) == ("shm", RANKS, None)
         workspace, out = ulysses.create_workspace(), torch.empty_like(mine)
+        assert workspace == comm.UlyssesWorkspace(max_elems=3 * part.numel(), dtype=torch.bfloat16, device="cpu")
         assert torch.equal(ulysses.scatter_heads(part), mine)
         assert ulysses.scatter_heads(part, out=out, workspace=workspace) is out and torch.equal(out, mine)
         assert torch.equal(ulysses.gather_heads(mine), part)
@@ -89,6 +90,7 @@ def check_mixed(backend, rank):
     Op, x = mixed_comm.MixedCommOp, inputs(rank)
     h = handler(RANKS, None)
     assert (h.tp_size, h.dp_size, h.tp_rank, h.get_valid_op_list()) == (RANKS, 1, rank, [Op.ALLREDUCE])
+    assert h.select_autotune_mode(Op.ALLREDUCE, x) == mixed_comm.MixedCommMode.NCCL_ONE
     for mode in (None, *h.get_valid_mode_list()):
         assert torch.equal(comm.run_mixed_comm(Op.ALLREDUCE, h, x, mode=mode), summed())
     with pytest.raises(ValueError, match="Invalid op: ALLGATHER"):
