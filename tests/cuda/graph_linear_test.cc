@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode steps of linear attention in a captured graph: indices, lengths and seeds are read from device memory when the
-// graph runs. Kernels run on the emulator.
+// Steps and chunks of linear attention in a captured graph: indices, lengths and seeds are read from device memory when
+// the graph runs. Kernels run on the emulator.
 #include <functional>
 #include <random>
 
@@ -11,15 +11,19 @@
 #include "flashinfer/ops/linear_attention/gdn/decode_cuda.h"
 #include "flashinfer/ops/linear_attention/gdn/fused.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill.h"
+#include "flashinfer/ops/linear_attention/kda/fused.h"
 #include "flashinfer/ops/linear_attention/kda/kda.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_cuda_config.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/commit_params.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/front_params.h"
+#include "flashinfer/ops/linear_attention/kernels/kda/fused_cuda_params.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
+#include "flashinfer/ops/linear_attention/kernels/mamba/ssd_cuda_config.h"
 #include "flashinfer/ops/linear_attention/mamba/replay.h"
 #include "flashinfer/ops/linear_attention/mamba/replay_cuda.h"
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
+#include "flashinfer/ops/linear_attention/mamba/ssd.h"
 #include "flashinfer/ops/linear_attention/mamba/ssu_cuda.h"
 
 namespace flashinfer {
@@ -33,6 +37,15 @@ inline constexpr jit::Kernel kCommit{"flashinfer/ops/linear_attention/kernels/cu
                                      "flashinfer::cu::gdn_commit", "flashinfer::GdnCommitParams"};
 inline constexpr jit::Kernel kChunks{"flashinfer/ops/linear_attention/kernels/cuda/gdn_chunk.cuh",
                                      "flashinfer::cu::gdn_chunk", "flashinfer::GdnChunkParams"};
+inline constexpr jit::Kernel kChannels{"flashinfer/ops/linear_attention/kernels/cuda/gdn_channels.cuh",
+                                       "flashinfer::cu::gdn_channels", "flashinfer::GdnChunkParams"};
+inline constexpr jit::Kernel kScan{"flashinfer/ops/linear_attention/kernels/cuda/ssd_chunk.cuh",
+                                   "flashinfer::cu::ssd_chunk", "flashinfer::SsuCudaParams"};
+#define FI_FUSED "flashinfer/ops/linear_attention/kernels/cuda/kda_fused.cuh"
+inline constexpr jit::Kernel kFusedRows{FI_FUSED, "flashinfer::cu::kda_fused_rows", "flashinfer::KdaFusedCudaParams"},
+    kFusedConv{FI_FUSED, "flashinfer::cu::kda_fused_conv", "flashinfer::KdaFusedCudaParams"},
+    kFusedNorm{FI_FUSED, "flashinfer::cu::kda_fused_norm", "flashinfer::KdaFusedCudaParams"};
+#undef FI_FUSED
 constexpr int64_t kWidth = 64;
 
 class GraphLinear : public Call {
@@ -51,7 +64,12 @@ class GraphLinear : public Call {
     changed_.clear(), kept_.clear(), written_.clear();
     Call::TearDown();
   }
+  template <const jit::Kernel& K, class Params, class Config>
+  std::function<void(const fake::Launched&)> kernel(const Config& config) {
+    return [this, config](const fake::Launched& l) { emulate<K, Params>(gpu(), l, config); };
+  }
   void run(const fake::Launched& l) {
+    if (!kernels_.empty()) return kernels_[launched_++ % kernels_.size()](l);
     switch (l.bytes) {
       case sizeof(GdnDecodeParams):
         return emulate<la::kGdnDecodeCuda, GdnDecodeParams>(gpu(), l, la::delta_config(state_, kWidth, true));
@@ -141,6 +159,27 @@ class GraphLinear : public Call {
     }
   }
 
+  /// The fused steps of KDA: what both take.
+  template <class B>
+  void set_fused(B& r, int64_t rows, int64_t history) {
+    constexpr KdaFusedCudaConfig config{DType::kBF16, 128};
+    kernels_ = {kernel<kFusedRows, KdaFusedCudaParams>(config), kernel<kFusedConv, KdaFusedCudaParams>(config),
+                kernel<kKda, KdaCudaParams>(la::delta_config(DType::kF32, kWidth, true, true)),
+                kernel<kFusedNorm, KdaFusedCudaParams>(config)};
+    const auto kept = [this](std::initializer_list<int64_t> shape, DType dtype = DType::kBF16) -> TensorView {
+      random(shape, dtype);
+      return kept_.back();
+    };
+    r.x = kept({rows, 3 * kWidth}), r.weight = kept({3, 4, kWidth}, DType::kF32);
+    r.conv_state = written(random({5, 3 * kWidth, history}));
+    r.raw_gate = kept({1, rows, 1, kWidth}), r.raw_beta = kept({1, rows, 1});
+    r.A_log = kept({1}, DType::kF32), r.dt_bias = kept({kWidth}, DType::kF32);
+    r.state = written(random({5, 1, kWidth, kWidth}, DType::kF32)), r.output_gate = kept({rows, 1, kWidth});
+    r.norm_weight = kept({kWidth}, DType::kF32), r.output = written(random({1, rows, 1, kWidth}));
+  }
+
+  std::vector<std::function<void(const fake::Launched&)>> kernels_;  // of a call, in order; empty: by their parameters
+  size_t launched_ = 0;
   DType state_ = DType::kF32;  // of the delta rule's states
   std::mt19937 random_{7};
   std::vector<Tensor> kept_;
@@ -245,6 +284,63 @@ TEST_F(GraphLinear, Convolution) {
   r.out = written(random({2, 40}));
   r.conv_state_indices = changing<int32_t>({0, 3}, {4, -1});
   replays([&] { causal_conv1d_update(r); });
+}
+
+TEST_F(GraphLinear, ConvolutionOfSequences) {
+  const Tensor x = random({40, 20}), filter = random({40, 4}), continues = Tensor::empty({2}, DType::kBool);
+  continues.data_as<bool>()[0] = continues.data_as<bool>()[1] = true;
+  const Tensor initial = to_device(continues.view(), kGpu);
+  kernels_ = {kernel<la::kConvCuda, ConvCudaParams>(ConvCudaConfig{DType::kBF16, false, 128}),
+              kernel<la::kConvStatesCuda, ConvCudaParams>(ConvCudaConfig{DType::kBF16, true, 128})};
+  CausalConv1dFn r{.x = x, .weight = filter};
+  r.query_start_loc = changing<int32_t>({0, 3, 20}, {0, 9, 20}), r.cache_indices = changing<int32_t>({0, 3}, {4, -1});
+  r.has_initial_state = initial, r.conv_states = written(random({5, 40, 3})), r.out = written(random({40, 20}));
+  replays([&] { causal_conv1d_fn(r); });
+}
+
+TEST_F(GraphLinear, ChunksWithGatesOfChannels) {
+  const Tensor q = random({40, 1, kWidth}), k = random({40, 1, kWidth}), v = random({40, 1, 64}),
+               w = random({40, 1, 64}), beta = random({40, 1, kWidth}), g = random({40, 1, kWidth}, DType::kF32, -2, 0),
+               initial = random({2, 1, 64, kWidth}, DType::kF32);
+  kernels_ = {kernel<kChannels, GdnChunkParams>(GdnChannelsCudaConfig{kWidth, 128})};
+  ChunkGatedDeltaRule2 r{.q = q, .k = k, .v = v};
+  r.g = g, r.beta = beta, r.w = w, r.initial_state = initial;
+  r.output_final_state = r.use_qk_l2norm_in_kernel = true;
+  r.cu_seqlens = changing<int64_t>({0, 3, 40}, {0, 36, 40});
+  r.output = written(random({40, 1, 64})), r.output_state = written(random({2, 1, 64, kWidth}, DType::kF32));
+  replays([&] { chunk_gated_delta_rule2(r); });
+}
+
+TEST_F(GraphLinear, ScanOfMamba) {
+  const Tensor x = random({1, 70, 1, 64}), dt = random({1, 70, 1}, DType::kF32, 0, 1),
+               a = random({1}, DType::kF32, -4, -0.1), b = random({1, 70, 1, kWidth}), c = random({1, 70, 1, kWidth}),
+               initial = random({2, 1, 64, kWidth}, DType::kF32);
+  kernels_ = {kernel<kScan, SsuCudaParams>(SsdCudaConfig{DType::kF32, kWidth, 128})};
+  SsdChunkScan r{.x = x, .dt = dt, .A = a, .B = b, .C = c};
+  r.initial_states = initial, r.state_dtype = DType::kF32;
+  r.cu_seqlens = changing<int32_t>({0, 3, 70}, {0, 66, 70});
+  r.checkpoint_token_indices = changing<int64_t>({2, -1}, {10, 68});
+  r.checkpoint_state_slots = changing<int32_t>({0, 1}, {2, 0});
+  r.checkpoint_states = written(random({3, 1, 64, kWidth}, DType::kF32));
+  r.out = written(random({1, 70, 1, 64})), r.final_states = written(random({2, 1, 64, kWidth}, DType::kF32));
+  replays([&] { ssd_chunk_scan(r); });
+}
+
+TEST_F(GraphLinear, FusedStepOfKimiDeltaAttention) {
+  FusedKdaDecode r;
+  set_fused(r, 3, 3);
+  r.state_indices = changing<int32_t>({1, 3, 0}, {4, 0, 2});
+  replays([&] { fused_kda_decode(r); });
+}
+
+TEST_F(GraphLinear, FusedStepOfDraftTokensOfKimiDeltaAttention) {
+  PackedFusedKdaDecode r;
+  set_fused(r, 4, 4);
+  const TensorView slots = changing<int32_t>({1, 2, 3, 4}, {4, 3, 2, 1});
+  r.state_indices = TensorView(const_cast<void*>(slots.data()), DType::kI32, {2, 2}, slots.device());
+  r.query_start_loc = changing<int32_t>({0, 2, 4}, {0, 1, 3}),
+  r.num_accepted_tokens = changing<int32_t>({1, 2}, {2, 1});
+  replays([&] { packed_fused_kda_decode(r); });
 }
 
 }  // namespace

@@ -95,6 +95,21 @@ const Row kRows[] = {
      "q=bf16:2x1x128 k=bf16:2x1x128 v=bf16:2x2x128 g=bf16:2x2x128 beta=bf16:2x2 cu_seqlens=i32:[0,1,2] "
      "state=bf16:2x2x128x128 disable_state_update=True correction_cache=f32:2x2x1x128 kg_cache=bf16:2x2x1x256",
      1952},
+    // The fused steps: slots, convolution, recurrence, norm. Each of 128 warps of the recurrence (64 of drafts) reads 8
+    // sectors of each of a token's q, k, g, and 16 + 4 of dt_bias and A_log. Of two drafts one state is read and two
+    // are written, 4,096 sectors less than the least.
+    {"kda_fused", "fused_kda_decode",
+     "x=bf16:2x768 weight=f32:3x4x256 conv_state=bf16:3x768x3^t raw_gate=bf16:1x2x2x128 raw_beta=bf16:1x2x2 "
+     "A_log=f32:2 "
+     "dt_bias=f32:256 state_indices=i32:[1,2] state=f32:3x2x128x128 output_gate=bf16:2x2x128 norm_weight=f32:128",
+     7799},
+    {"kda_fused_drafts", "packed_fused_kda_decode",
+     "x=bf16:2x768 weight=f32:3x4x256 conv_state=bf16:3x768x4^t raw_gate=bf16:1x2x2x128 raw_beta=bf16:1x2x2 "
+     "A_log=f32:2 "
+     "dt_bias=f32:256 state_indices=i32:1x2:range(1) state=f32:3x2x128x128 output_gate=bf16:2x2x128 "
+     "norm_weight=f32:128 "
+     "query_start_loc=i32:[0,2] num_accepted_tokens=i32:[1]",
+     2901},
     {"selective_state_update", "selective_state_update",
      "state=bf16:2x2x64x128 x=bf16:2x2x64 dt=bf16:2x2x1 A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x1x128 C=bf16:2x1x128 "
      "D=bf16:2x1 dt_bias=f32:2x1 dt_softplus=True",
@@ -111,6 +126,12 @@ const Row kRows[] = {
      "ring_start=i32:[0,1] prev_num_accepted_tokens=i32:[2,2] x=bf16:2x2x2x64 dt=bf16:2x2x2x1 "
      "A=f32:2x1x1:uniform(-8,-0.1) B=bf16:2x2x1x128 C=bf16:2x2x1x128",
      2536},
+    // The state after two rows of a ring: each of 16 warps reads 8 + 4 + 2 sectors of B, x, dt and A a row, and
+    // indices.
+    {"materialize", "replayssm_materialize_layer",
+     "state=bf16:2x2x64x128 x_cache=bf16:2x2x4x64 B_cache=bf16:2x1x4x128 dt_cache=f32:2x2x4:uniform(0,1) "
+     "A=f32:2:uniform(-4,-0.1) src_slots=i32:[0] dst_slots=i32:[1] ring_start=i32:[3] replay_prefix_len=i32:[2]",
+     16 * (2 * 14 + 4)},
     // A thread reads its filter and bias, and three inputs before its 16 tokens.
     {"conv", "causal_conv1d_fn", "x=bf16:1x512x64^t weight=bf16:512x4 bias=bf16:512 activation='silu'",
      4 * (128 + 32) + 3 * 3 * 32},

@@ -206,7 +206,7 @@ KdaCudaParams cuda_params_of(const Kda& a) {
   KdaCudaParams p{params_of(a)};
   p.call.count = sequences_of(a), p.tokens = a.q.size(0), p.updates = a.state && !a.disable_state_update;
   p.wide = ops::linear_attention::rows_aligned(a.q) && ops::linear_attention::rows_aligned(a.k) &&
-           ops::linear_attention::rows_aligned(a.g);
+           ops::linear_attention::rows_aligned(a.g) && (!a.dt_bias || ops::linear_attention::rows_aligned(*a.dt_bias));
   p.sequences = indices_of(a.cu_seqlens), p.read = indices_of(a.read_indices);
   p.write = indices_of(a.write_indices), p.after = indices_of(a.after_indices);
   const auto slots = [](const std::optional<TensorView>& t) { return t ? t->size(0) : 0; };

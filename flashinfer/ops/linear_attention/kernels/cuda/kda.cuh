@@ -23,14 +23,19 @@ struct KdaInputs {
   }
 };
 template <DeltaCudaConfig C>
-FI_GLOBAL_FN void kda_token(const KdaParams& p, const DeltaTile<C>& tile, int64_t query, float rate,
+FI_GLOBAL_FN void kda_token(const KdaParams& p, bool wide, const DeltaTile<C>& tile, int64_t query, float rate,
                             DeltaToken<C>& token) {
   using Tile = DeltaTile<C>;
 #pragma unroll
-  for (int i = 0; i < Tile::kElements; ++i) {
-    const int32_t c = Tile::column(i / Tile::kPer) + i % Tile::kPer;
-    const float bias = p.gate != KdaGate::kNone && c < tile.width ? p.dt_bias[query * p.width + c] : 0.0f;
-    token.decay[i] = ::expf(kda_log_decay(p, token.decay[i], bias, rate));
+  for (int j = 0; j < Tile::kPieces; ++j) {
+    float bias[Tile::kPer] = {};
+    if (p.gate != KdaGate::kNone)
+      load_columns(DType::kF32, p.dt_bias, query * p.width, Tile::column(j), tile.width, wide, bias);
+#pragma unroll
+    for (int i = 0; i < Tile::kPer; ++i) {
+      float& decay = token.decay[j * Tile::kPer + i];
+      decay = ::expf(kda_log_decay(p, decay, bias[i], rate));
+    }
   }
   if (p.beta_is_logit) token.beta = logistic(token.beta);
   float q_scale = p.scale;
@@ -102,7 +107,7 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
       now.token.beta = element(p.input, p.beta.data, kda_at(p.beta, t, h));
       const bool cached = read < a.cache_slots && t - first < a.cache_tokens;
       if (cached && tile.first == 0) put_inputs(a, tile, read, h, t - first, now.token);
-      kda_token(p, tile, query, rate, now.token);
+      kda_token(p, a.wide, tile, query, rate, now.token);
       tile.correct(now.token, d, o);
       if (cached) put_corrections(a, tile, read, h, t - first, d);
       tile.put_values(p.out_type, out, kda_at(p.out, t, h), o);

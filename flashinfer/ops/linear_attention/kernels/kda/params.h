@@ -66,7 +66,7 @@ struct KdaParams {
 struct KdaCudaParams {
   KdaParams call;                  // without what the host makes of indices
   int64_t tokens;                  // of q; results behind the last sequence are 0
-  bool updates, wide, wide_cache;  // rows of q, k and g, and both halves of kg's, are 16-byte aligned
+  bool updates, wide, wide_cache;  // rows of q, k, g and dt_bias, and both halves of kg's, are 16-byte aligned
   bool chunks;                     // sequences of at least kChannelCudaTokens tokens have a kernel of their own
   GdnIndices sequences, read, write, after;  // after.data null: no states after tokens
   int64_t in_slots, state_slots, after_slots;
