@@ -97,12 +97,19 @@ FI_VEC_INLINE void store_sum(const Sum& sum, T* to, int64_t n) {
   if (i < n) store_n(to + i, sum.at(i, n - i), n - i);
 }
 
+/// Fetches what lies 2 KB behind an element of the residual, when it comes from memory.
+template <bool kPast, class T>
+FI_VEC_INLINE void fetch_ahead(const T* residual) {
+  if constexpr (kPast) __builtin_prefetch(residual + 2048 / sizeof(T), 1);
+}
+
 /// h = round(sum) + residual, rounded; returns the sum of its squares, in the order of kernels/cpu/lanes.h.
-template <class Sum, class T>
+template <bool kPast, class Sum, class T>
 FI_VEC_INLINE float add_residual(const Sum& sum, const T* residual, T* h, int64_t n) {
   return sum_row(
       n,
       [&](Vec a, int64_t i) {
+        fetch_ahead<kPast>(residual + i);
         const Vec v = rounded_to<T>(rounded_to<T>(sum.at(i)) + load(residual + i));
         store(h + i, v);
         return fma(v, v, a);
@@ -116,10 +123,11 @@ FI_VEC_INLINE float add_residual(const Sum& sum, const T* residual, T* h, int64_
 #if defined(FI_NARROW_AVX512)
 /// The same for bf16, with even and odd elements in separate vectors: half the operations. The squares are added in the
 /// same order: each half of a block of 64 has its accumulators, and lanes j, j + 2, ... of them are combined last.
-template <class Sum>
+template <bool kPast, class Sum>
 FI_VEC_INLINE float add_residual_split(const Sum& sum, const bf16_t* residual, bf16_t* h, int64_t n) {
   Split a{zero(), zero()}, b = a;
   const auto add = [&](Split acc, int64_t i) {
+    fetch_ahead<kPast>(residual + i);
     const Split s = rounded_split(sum.split(i)) + load_split(residual + i);
     const __m512i even = bf16_bits(s.even), odd = bf16_bits(s.odd);
     store_split(h + i, even, odd);
@@ -247,10 +255,10 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   float squares;
 #if defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, bf16_t))
-    squares = p.d % 64 ? add_residual(sum, residual, h, p.d) : add_residual_split(sum, residual, h, p.d);
+    squares = p.d % 64 ? add_residual<kPast>(sum, residual, h, p.d) : add_residual_split<kPast>(sum, residual, h, p.d);
   else
 #endif
-    squares = add_residual(sum, residual, h, p.d);
+    squares = add_residual<kPast>(sum, residual, h, p.d);
   normalise<W, kPast>(h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps),
                       p.weight_bias);
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
