@@ -79,6 +79,53 @@ def check_fused(backend, rank):
     with_mnnvl.destroy()
 
 
+def check_numbers_that_are_special(backend, rank):
+    """Zeros with a sign, infinities and NaN: the same bytes on all ranks, in one shot and two, and no zero with a sign."""
+    numbers = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1.0, -1.0, 1e-40])
+    pairs = torch.cartesian_prod(numbers, numbers)  # of the two ranks
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        workspace = comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, TOKENS, HIDDEN, dtype, backend)
+        both = pairs.to(dtype).T[:, None].expand(2, TOKENS, HIDDEN)
+        one = comm.allreduce_fusion(both[rank].contiguous(), workspace, 0, use_oneshot=True)
+        want = (both[0].float() + both[1].float()).to(dtype)
+        torch.testing.assert_close(one, want, rtol=0, atol=0, equal_nan=True)
+        assert not (torch.signbit(one) & (one == 0)).any()
+        for shots in (True, False):
+            for pattern in (0, 1):
+                more = dict(residual_in=both[0].contiguous(), rms_gamma=torch.ones(HIDDEN, dtype=dtype)) if pattern else {}
+                got = comm.allreduce_fusion(both[rank].contiguous(), workspace, pattern, use_oneshot=shots, **more)
+                words = got.view(torch.int32 if dtype == torch.float32 else torch.int16).tolist()
+                assert backend.allgather(words) == (words,) * RANKS
+                assert pattern or torch.equal(got.view(torch.uint8), one.view(torch.uint8))
+        workspace.destroy()
+
+
+def check_two_workspaces_in_turn(backend, rank):
+    """A thousand calls, with none to all of the tokens."""
+    made = [comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, 40, HIDDEN, torch.float32, backend) for _ in range(2)]
+    for i in range(1000):
+        x = torch.arange(i * 7 % 41 * HIDDEN, dtype=torch.float32).view(-1, HIDDEN)
+        assert torch.equal(comm.allreduce_fusion(x * (rank + 1) + i, made[i % 3 % 2], 0), 3 * x + 2 * i)
+    for workspace in made:
+        workspace.destroy()
+
+
+def check_fused_calls_are_their_parts(backend, rank):
+    """Sum, residual, norm and codes in one call have the bytes of the library's ops one after another."""
+    for dtype in (torch.float16, torch.bfloat16):
+        workspace = comm.TRTLLMAllReduceFusionWorkspace(RANKS, rank, TOKENS, HIDDEN, dtype, backend)
+        x, residual, gamma = inputs(rank, dtype), inputs(9, dtype), inputs(8, dtype)[0].contiguous()
+        h = torch.empty_like(residual)
+        n = comm.allreduce_fusion(x, workspace, 1, residual_in=residual, residual_out=h, rms_gamma=gamma, rms_eps=1e-5)
+        assert torch.equal(h, comm.allreduce_fusion(x, workspace, 0) + residual)
+        assert torch.equal(n, flashinfer.rmsnorm(h, gamma, 1e-5))
+        codes, scales = torch.empty(TOKENS, HIDDEN // 2, dtype=torch.uint8), torch.empty(128 * 4, dtype=torch.uint8)
+        comm.allreduce_fusion(x, workspace, 3, residual_in=residual, rms_gamma=gamma, rms_eps=1e-5, scale_factor=3.0, quant_out=codes, scale_out=scales)
+        want = flashinfer.fp4_quantize(n, torch.tensor([3.0]), 16)
+        assert torch.equal(codes, want[0].view(torch.uint8)) and torch.equal(scales, want[1].view(torch.uint8).flatten())
+        workspace.destroy()
+
+
 def check_errors(backend, rank):
     # The rank that is wrong and the ones that are right all raise.
     with pytest.raises(ValueError, match="rank 1: world_size is 2 and rank 0, but the communicator says 2 and 1"):
