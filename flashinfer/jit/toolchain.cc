@@ -203,6 +203,7 @@ Flags emulator_flags() {
                "-fno-tree-slp-vectorize",
                "-fno-optimize-sibling-calls",
                "-fno-strict-aliasing",
+               "-fno-finite-loops",  // a loop that never ends stays: C++ allows to leave it out
                "-w",
                "-fsanitize=thread",
                "-nodefaultlibs",

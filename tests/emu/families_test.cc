@@ -22,6 +22,8 @@ const Bug kBugs[] = {
     {"endless_lock", launch(1, 64, 0), "reads the same again and again"},
     {"endless_poll", launch(1, 64, 0), "reads the same again and again"},
     {"endless_words", launch(1, 64, 0), "reads the same again and again"},
+    {"endless_registers", launch(1, 32, 0), "runs on and on without an access"},
+    {"endless_plain", launch(1, 64, 0), "runs on and on without an access"},
     {"wait_without_arrive", launch(2, 128, 512, 2), "without having arrived there"},
     {"arrive_twice", launch(2, 128, 0, 2), "arrives at the cluster's barrier twice"},
     {"returned_block", launch(2, 128, 512, 2), "return"},
@@ -50,7 +52,7 @@ const Bug kBugs[] = {
 };
 
 struct Family : Planted {
-  Family() { module_file = FI_EMU_FAMILIES, forget_output(); }
+  Family() { module_file = FI_EMU_FAMILIES, options.idle_seconds = 0.2, forget_output(); }
 };
 
 TEST(Families, EachBugIsFoundUnderEverySchedule) { expect_found<Family>(kBugs, "families.cc:"); }

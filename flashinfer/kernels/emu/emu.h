@@ -33,6 +33,7 @@ struct Options {
   unsigned shared_limit = 232448;  // bytes of shared memory a block
   bool clusters = true;            // from sm_90
   bool async_copy = true;          // cp.async and mma of 16 x 8 x 16: from sm_80
+  double idle_seconds = 8;         // processor time of a kernel without an access or a wait: it never ends
 };
 
 /// One source line's worst shared request, or its global requests together.

@@ -163,6 +163,9 @@ class Machine {
   void array_bounds(int64_t index, const char* type, const void* pc);
 
   void thread_main();  // body of a fiber
+  /// Called between two instructions of the running fiber (watchdog.h): code of a kernel that has done nothing that the
+  /// emulator sees for `ticks` calls never ends.
+  void tick(const void* pc, int ticks);
 
  private:
   // run.cc: gangs and the queue of runnable threads
@@ -262,6 +265,8 @@ class Machine {
   // Accesses of the gang: since a thread ended or a barrier was passed; in all; repeats of a thread's last read, one
   // after another.
   uint64_t steps_ = 0, all_steps_ = 0, quiet_ = 0;
+  uint64_t done_ = 0;  // at the last tick of the watchdog
+  int idle_ticks_ = 0;
   uint64_t next_random();
 
   uint32_t gang_ = 0, gang_blocks_ = 1;

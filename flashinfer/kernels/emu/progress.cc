@@ -42,6 +42,13 @@ void Machine::progress() {
   all_steps_ += std::exchange(steps_, 0);
   if (all_steps_ > kAllSteps) too_long("does not end: 2^28 accesses of its blocks", nullptr);
 }
+void Machine::tick(const void* pc, int ticks) {
+  const uint64_t done = switches_ + all_steps_ + steps_;
+  if (std::exchange(done_, done) != done) idle_ticks_ = 0;
+  if (++idle_ticks_ <= ticks || now_ == nullptr || !lines_.inside(reinterpret_cast<uintptr_t>(pc))) return;
+  idle_ticks_ = 0;
+  too_long("runs on and on without an access: a loop over registers, or over a plain load that is made once", pc);
+}
 void Machine::too_long(const char* why, const void* pc) {
   report("endless",
          str(who(*now_), " ", why, " (%1). Blocks run at the same time only in a cluster or a cooperative launch"), pc);

@@ -10,6 +10,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/machine.h"
 #include "flashinfer/kernels/emu/system.h"
+#include "flashinfer/kernels/emu/watchdog.h"
 
 namespace flashinfer::emu {
 
@@ -384,7 +385,11 @@ Report run_together(std::span<const std::vector<Work>> gpus, const Options& opti
   Machine m(gpus, options);
   if (product(gpus[0][0].launch.grid) == 0) return {};
   machine = &m;
-  Report r = m.run();
+  Report r;
+  {
+    const Watchdog watchdog(options.idle_seconds);
+    r = m.run();
+  }
   machine = nullptr;
   return r;
 }

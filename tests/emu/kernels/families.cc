@@ -133,6 +133,23 @@ FI_GLOBAL_FN void endless_words(const P& p) {
   while ((f[0] & f[1] & f[2] & f[3] & f[4] & f[5] & f[6] & f[7]) == 0) {
   }
 }
+/// Neither atomic nor volatile: the load is made once.
+template <bool kBug>
+FI_GLOBAL_FN void endless_plain(const P& p) {
+  if (thread_x() == 0) *p.counter = kBug ? 0u : 1u;
+  sync_threads();
+  while (*p.counter == 0) {
+  }
+  p.out[linear()] = 1.0f;
+}
+/// Without any access: a number that stays even.
+template <bool kBug>
+FI_GLOBAL_FN void endless_registers(const P& p) {
+  const uint32_t step = static_cast<uint32_t>(p.n) + (kBug ? 0u : 1u);  // n is even
+  uint32_t x = step * 2;
+  while ((x & 1u) == 0) x = x / 2 * 2 * step + step;
+  p.out[linear()] = static_cast<float>(x);
+}
 template <bool kBug>
 FI_GLOBAL_FN void endless_lock(const P& p) {
   if (lane() != 0) return;
@@ -377,7 +394,7 @@ using namespace flashinfer;
 // clang-format off
 PAIR(relaxed_flag) PAIR(fence_left_out) PAIR(narrow_fence) PAIR(released_too_early) PAIR(relaxed_load) PAIR(flag_in_block)
 PAIR(endless_spin) PAIR(endless_volatile) PAIR(endless_rounds) PAIR(endless_lock)
-PAIR(endless_poll) PAIR(endless_words)
+PAIR(endless_poll) PAIR(endless_words) PAIR(endless_registers) PAIR(endless_plain)
 PAIR(wait_without_arrive) PAIR(arrive_twice) PAIR(returned_block) PAIR(returned_early) PAIR(block_not_begun)
 PAIR(broken_chain) PAIR(launch_without_wait) PAIR(one_waits)
 PAIR(source_overwritten) PAIR(own_source_overwritten) PAIR(source_between_barriers) PAIR(source_after_wait)
