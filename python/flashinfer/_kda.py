@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlashInfer's functions of Kimi delta attention, on the op `kda_recurrence`, which takes packed tokens and slots."""
+"""FlashInfer's functions of Kimi delta attention, on the op `kda_recurrence`, which takes packed tokens and slots. Index arrays on a GPU are never read
+by the host, so that steps can be captured into a graph: checks of their contents are for arrays on the CPU. Checkpoints alone need lengths on the host."""
 
 _BACKENDS = ("auto", "cute-dsl", "cute-dsl-persistent", "tirx", "ptx", "cake", "small-bh", "cudnn")
 _MAX_VERIFY = 16  # tokens of a call that leaves the states as they are
@@ -19,6 +20,11 @@ class KDAPrefillPlanCache:
         if capacity < 1:
             raise ValueError(f"KDAPrefillPlanCache: capacity is {capacity}, but must be at least 1")
         self.capacity, self.max_bytes = capacity, max_bytes
+
+
+def _readable(indices):
+    """Whether the host may look at an index array."""
+    return indices.device.type == "cpu"
 
 
 def _check_tokens(function, q, k, v, g, beta):
@@ -48,28 +54,31 @@ def _draft_slots(function, indices, num_spec_tokens, num_accepted_tokens, starts
 
     if num_spec_tokens < 1:
         raise ValueError(f"{function}: num_spec_tokens must be >= 1, but is {num_spec_tokens}")
-    count = starts.numel() - 1
+    count, device = starts.numel() - 1, starts.device
     if indices is None:
         if packed:
             raise ValueError(f"{function}: ssm_state_indices is required with num_spec_tokens and cu_seqlens")
         if tokens != count * (1 + num_spec_tokens):
             raise ValueError(f"{function}: q has {tokens // max(count, 1)} tokens, but must have 1+num_spec_tokens, {1 + num_spec_tokens}, without "
                              "ssm_state_indices")
-        indices = torch.arange(tokens).view(count, 1 + num_spec_tokens)  # the states after each row's tokens follow each other
+        indices = torch.arange(tokens, device=device).view(count, 1 + num_spec_tokens)  # the states after each row's tokens follow each other
     if indices.dim() != 2 or indices.shape[1] != 1 + num_spec_tokens or indices.shape[0] != count:
         raise ValueError(f"{function}: ssm_state_indices has shape {tuple(indices.shape)}, but must be 2D, ({count}, {1 + num_spec_tokens}): its columns "
                          "must equal 1+num_spec_tokens")
-    indices, lengths = indices.to(torch.int64), starts.diff()
-    if count and int(lengths.max()) > indices.shape[1]:
-        raise ValueError(f"{function}: a sequence has {int(lengths.max())} tokens, more than 1+num_spec_tokens, {indices.shape[1]}")
-    column = torch.zeros(count, dtype=torch.int64)
+    columns, slots, lengths = indices.shape[1], indices.to(torch.int64).flatten(), starts.diff()
+    if count and _readable(starts) and int(lengths.max()) > columns:
+        raise ValueError(f"{function}: a sequence has {int(lengths.max())} tokens, more than 1+num_spec_tokens, {columns}")
+    if not count:
+        return slots, torch.full((tokens,), -1, dtype=torch.int64, device=device)
+    first = torch.arange(count, device=device) * columns  # of a sequence's slots
+    begin = first
     if num_accepted_tokens is not None:
-        column = (num_accepted_tokens.to(torch.int64) - 1).clamp(0, num_spec_tokens)
-    after = torch.full((tokens,), -1, dtype=torch.int64)
-    sequence = torch.repeat_interleave(torch.arange(count), lengths)
-    position = torch.arange(sequence.numel()) - starts[:-1][sequence]
-    after[:sequence.numel()] = indices[sequence, position]
-    return indices.gather(1, column[:, None])[:, 0].contiguous(), after
+        begin = first + (num_accepted_tokens.to(torch.int64) - 1).clamp(0, num_spec_tokens)
+    token = torch.arange(tokens, device=device)
+    sequence = torch.searchsorted(starts[1:].contiguous(), token, right=True).clamp(max=count - 1)
+    position = token - starts.index_select(0, sequence)  # behind the last sequence, at least its length
+    after = slots.index_select(0, sequence * columns + position.clamp(0, columns - 1))
+    return slots.index_select(0, begin), torch.where(position < lengths.index_select(0, sequence), after, -1)
 
 
 def _checkpoints(function, every, states, cu_starts, indices, starts, tokens, initial, slots):
@@ -91,17 +100,20 @@ def _checkpoints(function, every, states, cu_starts, indices, starts, tokens, in
     needed = max((first[i] + count for i, count in enumerate(counts)), default=0)
     if needed > rows or min(first, default=0) < 0:
         raise ValueError(f"{function}: {what} has {rows} rows, but the checkpoints of checkpoint_cu_starts go from {min(first)} to {needed}")
+    for i, count in enumerate(counts):
+        if first[i + 1] - first[i] < count:
+            raise ValueError(f"{function}: checkpoint_cu_starts[{i + 1}] is {first[i + 1]}, but sequence {i} has {count} checkpoints from row {first[i]} on")
     to = list(range(rows)) if indices is None else indices.tolist()
     if any(row >= states.shape[0] for row in to):
         raise ValueError(f"{function}: checkpoint_state_indices has {max(to)}, but state_checkpoints has {states.shape[0]} rows")
-    after, begins = torch.full((tokens,), -1, dtype=torch.int64), []
+    after, begins = torch.full((tokens,), -1, dtype=torch.int64), []  # filled on the host
     for i, ((begin, _), count) in enumerate(zip(spans, counts)):
         if count and not skipped:
             slot = i if slots is None else int(slots[i])
             begins.append((first[i], None if initial is None or slot < 0 else initial[slot].clone()))
         for j in range(1 - skipped, count):
             after[begin + (j + skipped) * every - 1] = to[first[i] + j]
-    return after, begins
+    return after.to(starts.device), begins
 
 
 def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, l2norm, use_gate, lower_bound, cu_seqlens,
@@ -123,17 +135,17 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
         raise ValueError(f"{function}: q has {batch} rows, but must have one with cu_seqlens")
     if cu_seqlens is None and tokens != 1 and num_spec_tokens is None and not several_tokens and not disable_state_update:
         raise ValueError(f"{function}: q has {tokens} tokens, but must have one without cu_seqlens and num_spec_tokens")
-    starts = cu_seqlens.to(torch.int64) if cu_seqlens is not None else torch.arange(batch + 1) * tokens
+    starts = cu_seqlens.to(torch.int64) if cu_seqlens is not None else torch.arange(batch + 1, device=q.device) * tokens
     count, total = starts.numel() - 1, batch * tokens
     may_be_padded = cu_seqlens is None or num_spec_tokens is not None or disable_state_update or ssm_state_indices is not None
-    if not may_be_padded and starts.numel() and int(starts[-1]) < total:
+    if not may_be_padded and starts.numel() and _readable(starts) and int(starts[-1]) < total:
         raise ValueError(f"{function}: cu_seqlens ends at {int(starts[-1])}, but q has {total} tokens: only draft tokens, and batches with ssm_state_indices, may "
                          "be padded")
     if disable_state_update:
         if not l2norm or output_final_state or num_accepted_tokens is not None or checkpoints[0]:
             raise ValueError(f"{function}: disable_state_update is True, which needs use_qk_l2norm_in_kernel and neither output_final_state nor "
                              "num_accepted_tokens nor checkpoints")
-        if count and int(starts.diff().max()) > _MAX_VERIFY:
+        if count and _readable(starts) and int(starts.diff().max()) > _MAX_VERIFY:
             raise ValueError(f"{function}: a sequence has {int(starts.diff().max())} tokens, but with disable_state_update at most {_MAX_VERIFY}")
     if any(c is not None for c in caches):
         if any(c is None for c in caches) or not disable_state_update or initial_state is None:
@@ -141,14 +153,14 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
     if cu_seqlens is None and ssm_state_indices is None and initial_state is not None and not initial_state.is_contiguous():
         raise ValueError(f"{function}: initial_state has strides {initial_state.stride()}, but must be contiguous without ssm_state_indices")
     if initial_state is None and (output_final_state or source is not None):
-        initial_state = torch.zeros(count, v.shape[2], width, width, dtype=q.dtype if source is None else source.dtype)
+        initial_state = torch.zeros(count, v.shape[2], width, width, dtype=q.dtype if source is None else source.dtype, device=q.device)
     read = ssm_state_indices
     after, states, begins = None, None, ()
     if num_spec_tokens is not None:
         read, after = _draft_slots(function, ssm_state_indices, num_spec_tokens, num_accepted_tokens, starts, total, cu_seqlens is not None)
     write = read
     if source is not None:
-        write = read if read is not None else torch.arange(count)
+        write = read if read is not None else torch.arange(count, device=q.device)
         read = source_indices
     if checkpoints[0]:
         every, states, cu_starts, indices = checkpoints
@@ -160,7 +172,7 @@ def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, outpu
     if A_log is not None:
         A_log = A_log.reshape(-1)
     if use_gate and dt_bias is None:
-        dt_bias = torch.zeros(heads, width)
+        dt_bias = torch.zeros(heads, width, device=q.device)
     kda.kda_recurrence(
         flat(q), flat(k), flat(v), flat(g), flat(beta), starts, A_log=A_log if use_gate else None,
         dt_bias=dt_bias.reshape(heads, width) if use_gate else None, scale=scale, use_qk_l2norm=l2norm, use_gate=use_gate, lower_bound=lower_bound,
@@ -181,6 +193,8 @@ def recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initia
     """The delta rule with a decay of each key channel, over tokens [batch, tokens, heads, width] or, with cu_seqlens, sequences one after the
     other; states [slots, value heads, V, K] are updated in place. `seq_order`, `prefill_workspace` and `backend` are hints for GPUs. Returns
     the output and the states, or None; with checkpoints their tensor, too."""
+    if disable_state_update and (seq_order is not None or prefill_workspace is not None):
+        raise ValueError("recurrent_kda: seq_order and prefill_workspace are for prefill and must be None with disable_state_update")
     if backend not in _BACKENDS:
         raise ValueError(f"recurrent_kda: backend must be one of {', '.join(_BACKENDS)}, but is {backend!r}")
     if not checkpoint_every_n_tokens and any(x is not None for x in (state_checkpoints, checkpoint_cu_starts, checkpoint_state_indices)):
@@ -220,32 +234,39 @@ def packed_kda_decode(mixed_qkv, raw_gate, raw_beta, A_log, dt_bias, state, stat
                            ("state", state, (state.shape[0], heads, width, width))):
         if tuple(x.shape) != shape:
             raise ValueError(f"packed_kda_decode: {name} has shape {tuple(x.shape)}, but must be {shape}")
-    out = torch.empty(rows, 1, heads, width, dtype=mixed_qkv.dtype) if output is None else output
+    out = torch.empty(rows, 1, heads, width, dtype=mixed_qkv.dtype, device=mixed_qkv.device) if output is None else output
     if tuple(out.shape) != (rows, 1, heads, width):
         raise ValueError(f"packed_kda_decode: output has shape {tuple(out.shape)}, but must be {(rows, 1, heads, width)}")
     q, k, v = mixed_qkv.view(rows, 3, heads, width).unbind(1)
-    kda.kda_recurrence(q, k, v, raw_gate.view(rows, heads, width), raw_beta, torch.arange(rows + 1), A_log=A_log.reshape(-1),
+    kda.kda_recurrence(q, k, v, raw_gate.view(rows, heads, width), raw_beta, torch.arange(rows + 1, device=q.device), A_log=A_log.reshape(-1),
                        dt_bias=dt_bias.reshape(heads, width), use_gate=True, lower_bound=-5.0, beta_is_logit=True, state=state,
                        read_indices=state_indices, output=out[:, 0])
     return out
 
 
 class RecurrentKDAPrefillWrapper:
-    """recurrent_kda for batches of one shape: after the first run the numbers of sequences, of tokens and of chunks of 64 stay."""
+    """recurrent_kda for batches of one shape: after the first run the numbers of sequences, of tokens and of chunks of 64 stay. Later plans write the
+    lengths to the same memory of `device`, where a captured run reads them again."""
 
     def __init__(self, device):
         self.device, self._starts, self._fixed = device, None, None
 
     def plan(self, cu_seqlens, *, non_blocking=True):
         """The sequences of the next runs: [sequences + 1], not decreasing."""
-        starts = cu_seqlens.to("cpu").tolist()
+        import torch
+
+        starts = cu_seqlens.tolist()
         if not starts or starts[0] != 0 or any(b < a for a, b in zip(starts, starts[1:])):
             raise ValueError(f"RecurrentKDAPrefillWrapper.plan: cu_seqlens is {starts}, but must begin with 0 and be non-decreasing")
         shape = (len(starts) - 1, starts[-1], sum(-(-(b - a) // 64) for a, b in zip(starts, starts[1:])))
         for what, new, old in zip(("number of sequences", "total token count", "chunk count"), shape, self._fixed or shape):
             if new != old:
                 raise ValueError(f"RecurrentKDAPrefillWrapper.plan: the {what} is fixed at {old} by the first run, but cu_seqlens gives {new}")
-        self._starts, self._planned = cu_seqlens, shape
+        if self._fixed:
+            self._starts.copy_(cu_seqlens, non_blocking=non_blocking)
+        else:
+            self._starts = cu_seqlens.to(self.device, torch.int64, non_blocking=non_blocking, copy=True)
+        self._planned = shape
 
     def run(self, *args, **kwargs):
         """recurrent_kda with the planned cu_seqlens."""

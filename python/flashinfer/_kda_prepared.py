@@ -70,7 +70,7 @@ def _prepare(function, q, k, v, g, beta, A_log, dt_bias, out, initial_state, fin
     states, cu_starts, every = checkpoints
     if every and states is not None and states.dtype not in checkpoint_types:
         raise TypeError(f"{function}: state_checkpoints is {states.dtype}, but must be {' or '.join(map(str, checkpoint_types))}")
-    starts, rows = torch.tensor(starts), state_indices.clone() if indexed else torch.arange(count)
+    starts, rows = torch.tensor(starts, device=q.device), state_indices.clone() if indexed else torch.arange(count, device=q.device)
     in_place = initial_state is not None and final_state is not None and initial_state.data_ptr() == final_state.data_ptr()
 
     def run():
@@ -80,7 +80,7 @@ def _prepare(function, q, k, v, g, beta, A_log, dt_bias, out, initial_state, fin
             state, source = None if initial_state is None else initial_state.clone(), None
         elif initial_state is None:
             state[rows.long()[rows >= 0]] = 0
-        wide = states if not every or states is None or states.dtype == torch.float32 else torch.empty(states.shape, dtype=torch.float32)
+        wide = states if not every or states is None or states.dtype == torch.float32 else torch.empty(states.shape, dtype=torch.float32, device=states.device)
         result = recurrent_kda(*packed, A_log=A_log, dt_bias=dt_bias, scale=scale, initial_state=state, use_gate_in_kernel=True,
                                lower_bound=lower_bound, cu_seqlens=starts, ssm_state_indices=None if state is None else rows,
                                initial_state_source=source, initial_state_indices=None if source is None else rows, beta_is_logit=beta_is_logit,

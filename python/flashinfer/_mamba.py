@@ -11,7 +11,8 @@ def _sequence_starts(seq_idx, tokens, num_seqs):
     if seq_idx.dim() != 2 or tuple(seq_idx.shape) != (1, tokens):
         raise ValueError(f"SSDCombined.run: seq_idx has shape {tuple(seq_idx.shape)}, but must be (1, {tokens}) (tokens of x)")
     ids = seq_idx[0].to(torch.int64)
-    if tokens and (int(ids[0]) < 0 or int(ids[-1]) >= num_seqs or bool((ids[1:] < ids[:-1]).any())):
+    readable = ids.device.type == "cpu"  # a GPU's are not waited for
+    if readable and tokens and (int(ids[0]) < 0 or int(ids[-1]) >= num_seqs or bool((ids[1:] < ids[:-1]).any())):
         raise ValueError(f"SSDCombined.run: seq_idx goes from {int(ids[0])} to {int(ids[-1])}, but must not decrease and must be in [0, {num_seqs})")
     starts = torch.searchsorted(ids, torch.arange(num_seqs + 1, device=ids.device))
     return starts.to(torch.int32)
@@ -24,18 +25,19 @@ def compute_seq_chunk_cumsum(seq_idx, chunk_indices, chunk_offsets, chunk_size, 
     import torch
 
     begins = chunk_indices.to(torch.int64) * chunk_size + chunk_offsets.to(torch.int64)
-    if begins.numel() and (int(begins.min()) < 0 or int(begins.max()) >= seq_idx.shape[1]):
+    readable = seq_idx.device.type == "cpu"  # a GPU's indices are not waited for
+    if readable and begins.numel() and (int(begins.min()) < 0 or int(begins.max()) >= seq_idx.shape[1]):
         raise ValueError(f"compute_seq_chunk_cumsum: chunks begin at tokens {int(begins.min())} to {int(begins.max())}, but seq_idx has "
                          f"{seq_idx.shape[1]} tokens")
-    ids = seq_idx[0].to(torch.int64)[begins]
-    if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_seqs):
+    ids = seq_idx[0].to(torch.int64).index_select(0, begins)
+    if readable and ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_seqs):
         raise ValueError(f"compute_seq_chunk_cumsum: seq_idx has sequence {int(ids.max())}, but num_seqs is {num_seqs}")
     if seq_chunk_cumsum is None:
         seq_chunk_cumsum = torch.empty(num_seqs + 1, dtype=torch.int32, device=seq_idx.device)
     elif tuple(seq_chunk_cumsum.shape) != (num_seqs + 1,):
         raise ValueError(f"compute_seq_chunk_cumsum: seq_chunk_cumsum has shape {tuple(seq_chunk_cumsum.shape)}, but must be ({num_seqs + 1},)")
-    seq_chunk_cumsum[0] = 0
-    seq_chunk_cumsum[1:] = torch.bincount(ids, minlength=num_seqs).cumsum(0)
+    counts = torch.zeros(num_seqs + 1, dtype=torch.int64, device=seq_idx.device).index_add_(0, ids + 1, torch.ones_like(ids))
+    seq_chunk_cumsum.copy_(counts.cumsum(0))
     return seq_chunk_cumsum
 
 

@@ -129,7 +129,7 @@ def test_start_states_of_another_pool_and_packed_arguments():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_chunks_of_other_lengths_and_strong_gates(dtype):
-    """Gates from none to beyond exp's range; NaN goes to later tokens alone; a call may be cut at multiples of 32 tokens."""
+    """Gates from none to beyond exp's range; NaN goes to later tokens alone; a call may be cut at multiples of 16 tokens."""
     args = {n: x.to(dtype) for n, x in tokens(1, 149).items()}
     args["g"] = args["g"] * torch.tensor([0, 1e-3, 1, 40, 1e4]).repeat(VALUE_HEADS, 13)[:, :WIDTH].to(dtype)
     state = pool(1, torch.float32)
@@ -138,7 +138,7 @@ def test_chunks_of_other_lengths_and_strong_gates(dtype):
     out, _ = kda.recurrent_kda(**args, initial_state=whole)
     bound = 5e-3 if dtype == torch.bfloat16 else 2e-5
     close(out[0], outputs, bound, bound), close(whole[0], states[-1], 1e-4, 1e-4)
-    for cut in (32, 64, 128, 0):
+    for cut in (16, 48, 128, 0):
         split = state.clone()
         first, second = (kda.recurrent_kda(**{n: x[:, s] for n, x in args.items()}, initial_state=split)[0] for s in (slice(0, cut), slice(cut, None)))
         assert torch.equal(torch.cat([first, second], 1), out) and torch.equal(split, whole)
@@ -361,6 +361,32 @@ def test_no_lower_bound_is_the_softplus_gate():
     torch.testing.assert_close(state[1].double(), decayed + delta[..., None] * key[:, None], rtol=1e-2, atol=2e-3)
 
 
+def on_gpu(x):
+    return x.to("meta") if isinstance(x, torch.Tensor) else x
+
+
+@pytest.mark.parametrize("form", ["rows", "slots", "packed", "drafts", "drafts of rows", "accepted drafts", "verified", "from a source", "12 heads"])
+def test_steps_on_a_gpu_leave_its_arrays_to_the_kernel(monkeypatch, form):
+    """Tensors of the device "meta" have no elements: reading one on the host fails; arrays that are made on the CPU have another device."""
+    calls = []
+    monkeypatch.setattr(kda, "kda_recurrence", lambda *a, **k: calls.append([x for x in (*a, *k.values()) if isinstance(x, torch.Tensor)]))
+    i32 = lambda *x: torch.zeros(*x, dtype=torch.int32)
+    if form == "12 heads":
+        kda_decode.packed_kda_decode(*map(on_gpu, (torch.zeros(2, 4608), torch.zeros(2, 1536), torch.zeros(2, 12), torch.zeros(12), torch.zeros(1536),
+                                                   torch.zeros(3, 12, 128, 128), i32(2))))
+    else:
+        drafts = dict(num_spec_tokens=2, initial_state=pool(8))
+        options = {"rows": dict(initial_state=pool(2), use_gate_in_kernel=True, A_log=torch.zeros(HEADS)), "slots": dict(initial_state=pool(5), ssm_state_indices=i32(2)),
+                   "packed": dict(initial_state=pool(5), ssm_state_indices=i32(3), cu_seqlens=i32(4)),
+                   "drafts": dict(drafts, ssm_state_indices=i32(2, 3), cu_seqlens=i32(3)), "drafts of rows": drafts,
+                   "accepted drafts": dict(drafts, ssm_state_indices=i32(2, 3), num_accepted_tokens=i32(2)),
+                   "verified": dict(initial_state=pool(5), ssm_state_indices=i32(2), cu_seqlens=i32(3), disable_state_update=True),
+                   "from a source": dict(initial_state_source=pool(5), initial_state_indices=i32(2), output_final_state=True)}[form]
+        shape = (1, 6) if "cu_seqlens" in options else (2, 3 if "num_spec_tokens" in options else 1)
+        kda.recurrent_kda(**{n: on_gpu(x) for n, x in (tokens(*shape) | options).items()})
+    assert len(calls) == 1 and {x.device.type for x in calls[0]} == {"meta"}
+
+
 @pytest.mark.parametrize("error, message, change", [
     (TypeError, "k is torch.float32, but must be bfloat16", dict(k=torch.zeros(2, 1, HEADS, WIDTH))),
     (ValueError, "v has width 32", dict(v=torch.zeros(2, 1, VALUE_HEADS, 32).bfloat16())),
@@ -379,7 +405,10 @@ def test_no_lower_bound_is_the_softplus_gate():
     (ValueError, "must be contiguous", dict(initial_state=pool(4)[::2])),
     (ValueError, "backend must be one of .*, but is 'fast'", dict(backend="fast")),
     (ValueError, "must both be provided", dict(checkpoint_every_n_tokens=32)),
+    (ValueError, r"checkpoint_cu_starts\[2\] is 1, but sequence 1 has 1 checkpoints from row 1 on", dict(
+        checkpoint_every_n_tokens=32, state_checkpoints=pool(4), checkpoint_cu_starts=torch.tensor([0, 1, 1]))),
     (ValueError, "disable_state_update is True", dict(disable_state_update=True, output_final_state=True)),
+    (ValueError, "must be None with disable_state_update", dict(disable_state_update=True, seq_order=torch.tensor([0, 1]))),
 ])
 def test_errors_come_before_anything_is_written(error, message, change):
     args = {**tokens(2, 1), "initial_state": pool(2), **change}

@@ -91,9 +91,9 @@ def kimi(tokens):
 # And the tokens at whose multiples a cut changes no bit.
 OPS = {
     "chunk_gated_delta_rule": Delta(gdn_prefill.chunk_gated_delta_rule, 64, rule),
-    "chunk_gated_delta_rule2": Delta(flashinfer.chunk_gated_delta_rule2, 32, rule2),
+    "chunk_gated_delta_rule2": Delta(flashinfer.chunk_gated_delta_rule2, 16, rule2),
     "chunk_gated_delta_product": Delta(flashinfer.chunk_gated_delta_product, 32, product, updates=2, num_householder=2),
-    "kda_recurrence": Kimi(kda.kda_recurrence, 32, kimi, use_qk_l2norm=True),
+    "kda_recurrence": Kimi(kda.kda_recurrence, 16, kimi, use_qk_l2norm=True),
     "ssd_chunk_scan": Scan(mamba.ssd_chunk_scan, 64, None, dt_softplus=True),
     "causal_conv1d_fn": Convolution(mamba.causal_conv1d_fn, 1, None, channels_last=False),
     "causal_conv1d_fn, channels last": Convolution(mamba.causal_conv1d_fn, 1, None, channels_last=True),

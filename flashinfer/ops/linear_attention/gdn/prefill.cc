@@ -129,7 +129,7 @@ void reference(const B& a) {
 }
 
 // ---- tables ----
-/// Operations: the products of the chunk algorithm.
+/// Operations: the products of the chunk algorithm, in the chunks that the kernel takes.
 template <class B>
 op::Cost cost(const B& a) {
   const PrefillCall c = call_of(a);
@@ -174,11 +174,12 @@ void note_callers_state(B& a) {
   a.output_state_is_callers = a.output_state.has_value();
 }
 
-#define FI_STATES_IN(B)                                                                       \
-  op::attr<&B::scale>("scale"), op::in<&B::initial_state>("initial_state", nullptr, kStates), \
-      op::attr<&B::output_final_state>("output_final_state"),                                 \
-      op::in<&B::cu_seqlens>("cu_seqlens", "n", op::indices, op::any_layout),                 \
-      op::attr<&B::use_qk_l2norm_in_kernel>("use_qk_l2norm_in_kernel"),                       \
+constexpr DTypeSet kWideStates = DTypeSet(DType::kF32) | DType::kBF16;
+#define FI_STATES_IN(B, states)                                                              \
+  op::attr<&B::scale>("scale"), op::in<&B::initial_state>("initial_state", nullptr, states), \
+      op::attr<&B::output_final_state>("output_final_state"),                                \
+      op::in<&B::cu_seqlens>("cu_seqlens", "n", op::indices, op::any_layout),                \
+      op::attr<&B::use_qk_l2norm_in_kernel>("use_qk_l2norm_in_kernel"),                      \
       op::out<&B::output>("output", nullptr, op::floats, op::dtype<output_type<B>>, op::shape<output_shape<B>>)
 #define FI_FINAL(B, states, ...)                                                                                  \
   op::out<&B::output_state>("output_state", nullptr, states, op::dtype<final_type<B>>, op::shape<final_shape<B>>, \
@@ -190,7 +191,7 @@ constexpr op::Field rule_fields[] = {
     op::in<&Rule::g>("g", nullptr, DType::kF32,
                      op::doc("factor of the state before each token's update; 1 when absent")),
     op::in<&Rule::beta>("beta", nullptr, DType::kF32, op::doc("gate of each token's update; 1 when absent")),
-    FI_STATES_IN(Rule),
+    FI_STATES_IN(Rule, kStates),
     FI_FINAL(Rule, kStates, op::may_alias("initial_state")),
     op::inout<&Rule::state_checkpoints>("state_checkpoints", nullptr, kStates),
     op::in<&Rule::checkpoint_cu_starts>("checkpoint_cu_starts", "starts", op::indices, op::any_layout),
@@ -201,7 +202,6 @@ constexpr op::Field rule_fields[] = {
     op::attr<&Rule::backend>("backend", op::choices("auto|flashinfer|cake_gdn|cudnn")),
     op::attr<&Rule::max_seqlen>("max_seqlen"),
 };
-constexpr DTypeSet kWideStates = DTypeSet(DType::kF32) | DType::kBF16;
 constexpr op::Field rule2_fields[] = {
     op::in<&Rule2::q>("q", "t hq k", op::floats),
     op::in<&Rule2::k>("k", "t hk k", op::same_as("q")),
@@ -209,7 +209,7 @@ constexpr op::Field rule2_fields[] = {
     op::in<&Rule2::g>("g", nullptr, op::floats, op::doc("ln of each key channel's decay; 0 when absent")),
     op::in<&Rule2::beta>("beta", nullptr, op::same_as("q"), op::doc("gate of each key channel; 1 when absent")),
     op::in<&Rule2::w>("w", nullptr, op::same_as("q"), op::doc("gate of each value channel; 1 when absent")),
-    FI_STATES_IN(Rule2),
+    FI_STATES_IN(Rule2, kWideStates),
     FI_FINAL(Rule2, kWideStates),
     op::attr<&Rule2::backend>("backend", op::choices("auto|cudnn"), op::keyword_only),
 };
@@ -221,7 +221,7 @@ constexpr op::Field product_fields[] = {
                         op::doc("factor of the state before each token's updates; 1 when absent")),
     op::in<&Product::beta>("beta", nullptr, DType::kF32, op::doc("gate of each update; 1 when absent")),
     op::attr<&Product::num_householder>("num_householder"),
-    FI_STATES_IN(Product),
+    FI_STATES_IN(Product, kWideStates),
     FI_FINAL(Product, kWideStates),
     op::attr<&Product::backend>("backend", op::choices("auto|cudnn"), op::keyword_only),
 };

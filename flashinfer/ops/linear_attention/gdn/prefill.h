@@ -7,8 +7,9 @@
 // scale None or 0 is K^-0.5. use_qk_l2norm_in_kernel divides q and k by sqrt(sum of squares + 1e-6) and rounds them to
 // their type. output_final_state: (output, output_state) is returned; output_state is made (f32, unless said otherwise)
 // when it is None. The state of an empty sequence is its initial state; in a caller's output_state it is left as it is.
-// AssertionError: cu_seqlens is None. ValueError: what does not fit together, an unknown backend; on the CPU also NaN
-// in g, beta or w, and a g below 0 that is a factor. On a GPU these are data.
+// AssertionError: cu_seqlens of chunk_gated_delta_rule is None. ValueError: cu_seqlens of the others is; what does not
+// fit together, an unknown backend; on the CPU also NaN in g, beta or w, and a g below 0 that is a factor. On a GPU
+// these are data.
 #pragma once
 #include <optional>
 #include <string>

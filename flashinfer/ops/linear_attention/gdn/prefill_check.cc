@@ -26,8 +26,9 @@ void check_states(const char* name, const TensorView& t, const PrefillCall& c) {
   if (!c.slots.defined() || c.slots.device().type == DeviceType::kCUDA) return;
   op::check_index_range("state_indices", c.slots, 0, slots, str("slots of ", name));
 }
-void check_sequences(const PrefillCall& c) {
-  if (!c.sequences.defined()) throw_error(ErrorKind::kAssertionError, "cu_seqlens is None, but is required");
+/// Without cu_seqlens FlashInfer's functions raise errors of two kinds.
+void check_sequences(const PrefillCall& c, ErrorKind without) {
+  if (!c.sequences.defined()) throw_error(without, "cu_seqlens is None, but is required");
   FI_CHECK(c.sequences.size(0) >= 2, ValueError, "cu_seqlens has ", c.sequences.size(0),
            " elements, but must have at least 2");
   if (c.sequences.device().type == DeviceType::kCUDA) return;
@@ -35,8 +36,8 @@ void check_sequences(const PrefillCall& c) {
   FI_CHECK(end == c.q.size(0), ValueError, "cu_seqlens[", c.sequences.size(0) - 1, "] is ", end, ", but q has ",
            c.q.size(0), " tokens");
 }
-void check_common(const PrefillCall& c) {
-  check_sequences(c);
+void check_common(const PrefillCall& c, ErrorKind without_sequences = ErrorKind::kValueError) {
+  check_sequences(c, without_sequences);
   check_heads(c);
   const int64_t tokens = c.q.size(0), h = c.heads();
   if (c.gate.defined() && c.channels) check_shape("g", c.gate, {tokens, h, c.q.size(2)});
@@ -89,13 +90,18 @@ void check_checkpoints(const ChunkGatedDeltaRule& a, const PrefillCall& c) {
                   count = (op::index_at(c.sequences, n + 1) - op::index_at(c.sequences, n)) / every;
     FI_CHECK(first >= 0 && first + count <= t.size(0), ValueError, "checkpoint_cu_starts[", n, "] is ", first,
              " and sequence ", n, " has ", count, " checkpoints, but state_checkpoints has ", t.size(0), " rows");
+    const int64_t next = op::index_at(starts, n + 1);
+    FI_CHECK(next - first >= count, ValueError, "checkpoint_cu_starts[", n + 1, "] is ", next, ", but sequence ", n,
+             " has ", count, " checkpoints from row ", first, " on");
   }
 }
 }  // namespace
 
 void check(const ChunkGatedDeltaRule& a) {
   const PrefillCall c = call_of(a);
-  check_common(c);
+  check_common(c, ErrorKind::kAssertionError);
+  FI_CHECK(a.use_cp.as<bool>() || op::same_value(a.use_cp, op::Value("auto")), ValueError, "use_cp is ",
+           op::python_repr(a.use_cp), ", but must be True, False or 'auto'");
   check_max_seqlen(a, states(c));
   check_checkpoints(a, c);
   check_gates(c);

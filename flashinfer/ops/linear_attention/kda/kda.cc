@@ -168,7 +168,7 @@ op::Prepared prepare_cpu(const Kda& a) {
   const int64_t n = sequences_of(a);  // a batch of equal lengths, or sequences that are short for another reason
   config.one_block = a.state.has_value();
   for (int64_t i = 0; i < n && config.one_block; ++i)
-    config.one_block = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i) < kChannelTokens;
+    config.one_block = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i) < kChannelChunk;
   return ops::with_kernel<kKda>(config, [&a, one_block = config.one_block](jit::CpuFn fn) {
     const Work work = work_of(a);
     KdaParams p = params_of(a);
@@ -243,7 +243,8 @@ op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
     ops::launch_unless_empty(then, p, chunks);
   });
 }
-/// Operations: the products of the chunk algorithm where sequences have chunks, else the recurrence's.
+/// Operations: the products of the chunk algorithm, in the chunks that the kernel takes, where sequences have chunks,
+/// else the recurrence's.
 op::Cost cost(const Kda& a) {
   const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
   const auto chunk = static_cast<double>(kChannelChunk), widths = static_cast<double>(a.v.size(2) + a.q.size(2));

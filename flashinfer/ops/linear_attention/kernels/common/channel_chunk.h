@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The delta rule with a decay of each key channel, by chunks of 32 tokens. A token with write key k, read key r, scaled
+// The delta rule with a decay of each key channel, by chunks of 16 tokens. A token with write key k, read key r, scaled
 // query q, decays a and values v does
 //   S <- S diag(a);  u = v - S r;  S <- S + u k^T;  o = S q
 // With D_i the product of the decays up to token i of the chunk, E_i that of the decays behind it, and a_ij the product
@@ -33,7 +33,7 @@ class FlushSubnormals {
 #endif
 };
 
-/// One head: its state, and up to 32 tokens, which the caller writes.
+/// One head: its state, and up to 16 tokens, which the caller writes.
 struct ChannelChunk {
   static constexpr int64_t C = kChannelChunk, L = Vec::kLanes;
   int64_t k_wide, v_wide, step;
@@ -144,6 +144,32 @@ struct ChannelChunk {
     multiply_lower<false>(m, a, C, u(0), u(0), step, v_wide);
     multiply_lower<true>(m, p, C, u(0), o(0), step, v_wide);
   }
+  /// Rows [j, j + Rows) of S^T after n tokens: the decay of each times it, plus `turned` times U.
+  template <int Rows>
+  void update_rows(int64_t j, int64_t n, float* to) const {
+    for (int64_t e = 0; e < v_wide; e += 2 * L) {
+      Vec x[Rows][2];
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+        const Vec d = splat(whole[j + i]);
+        const float* const from = state + (j + i) * v_wide + e;
+        x[i][0] = d * load(from), x[i][1] = d * load(from + L);
+      }
+      for (int64_t t = 0; t < n; ++t) {
+        const Vec u0 = load(u(t) + e), u1 = load(u(t) + e + L);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+          const Vec by = splat(turned[(j + i) * C + t]);
+          x[i][0] = fma(by, u0, x[i][0]), x[i][1] = fma(by, u1, x[i][1]);
+        }
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) {
+        float* const row = to + (j + i) * v_wide + e;
+        store(row, x[i][0]), store(row + L, x[i][1]);
+      }
+    }
+  }
   /// to = S^T after n tokens of the chunk; `to` may be `state`.
   void state_after(int64_t n, float* to) const {
     for (int64_t e = 0; e < k_wide; e += L) {
@@ -155,11 +181,10 @@ struct ChannelChunk {
       store(whole + e, d);
     }
     transpose(left, k_wide, C, k_wide, turned, C);
-    for (int64_t j = 0; j < k_wide; ++j) {
-      const Vec d = splat(whole[j]);
-      for (int64_t e = 0; e < v_wide; e += L) store(to + j * v_wide + e, d * load(state + j * v_wide + e));
-    }
-    multiply(k_wide, turned, C, u(0), step, to, v_wide, n, v_wide, true);
+    int64_t j = 0;
+    for (; j + 12 <= k_wide; j += 12) update_rows<12>(j, n, to);
+    for (; j + 8 <= k_wide; j += 8) update_rows<8>(j, n, to);
+    for (; j < k_wide; j += 4) update_rows<4>(j, n, to);
   }
 };
 

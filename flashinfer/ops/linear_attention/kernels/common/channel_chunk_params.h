@@ -7,8 +7,8 @@
 
 namespace flashinfer {
 
-inline constexpr int64_t kChannelChunk = 32;   // tokens of a chunk
-inline constexpr int64_t kChannelTokens = 16;  // a chunk of fewer tokens goes through the rows of the state one by one
+/// Tokens of a chunk; the end of a sequence, of fewer tokens, goes through the rows of the state one by one.
+inline constexpr int64_t kChannelChunk = 16;
 
 /// Floats: three states, and what a chunk needs.
 inline int64_t channel_chunk_floats(int64_t width, int64_t rows) {

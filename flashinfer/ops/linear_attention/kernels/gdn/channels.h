@@ -48,7 +48,7 @@ struct GdnChannelHead {
   template <int K>
   void few(int64_t m) {
     c.to_rows();
-    DeltaToken<float> list[kChannelTokens];
+    DeltaToken<float> list[kChannelChunk];
     for (int64_t i = 0; i < m; ++i) {
       const float kq = dot_row(c.k(i), c.q(i), p.width);
       for (int64_t j = 0; j < c.k_wide; j += L) {
@@ -74,7 +74,7 @@ struct GdnChannelHead {
     for (int64_t first = 0; first < tokens; first += kChannelChunk) {
       const int64_t m = tokens - first < kChannelChunk ? tokens - first : kChannelChunk;
       for (int64_t i = 0; i < m; ++i) read(start + first + i, i);
-      if (m < kChannelTokens)
+      if (m < kChannelChunk)
         few<K>(m);
       else
         many(m);

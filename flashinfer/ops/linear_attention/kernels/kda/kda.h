@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The delta rule with a decay of each key channel: sequences of fewer than 16 tokens go from slot to slot through the
-// rows of the state, longer ones by chunks of 32 tokens from their first. A unit is one value head of one sequence.
+// rows of the state, longer ones by chunks of 16 tokens from their first. A unit is one value head of one sequence.
 #pragma once
 #include "flashinfer/ops/linear_attention/kernels/common/channel_chunk.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
@@ -167,7 +167,7 @@ struct KdaHead {
       widen_as<S>(place(p.in, s.read), v * p.in.row, p.width, c.tile + v * k_floats);
     for (int64_t t = 0; t < s.tokens; t += kChannelChunk) {
       const int64_t n = s.tokens - t < kChannelChunk ? s.tokens - t : kChannelChunk;
-      n < kChannelTokens ? few(c, s.first + t, n) : many(c, s.first + t, n);
+      n < kChannelChunk ? few(c, s.first + t, n) : many(c, s.first + t, n);
     }
     c.to_rows();
     if (s.write >= 0) store_tile(c.tile, p.state, s.write);

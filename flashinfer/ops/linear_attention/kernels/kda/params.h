@@ -12,7 +12,7 @@ namespace flashinfer {
 
 struct KdaConfig {
   DType state;
-  bool one_block;  // every sequence has fewer than kChannelTokens tokens and a state: rows go from pool to pool
+  bool one_block;  // every sequence has fewer than kChannelChunk tokens and a state: rows go from pool to pool
   short width;     // K when it is 64 or 128, else 0: any
   short caches;    // 1: corrections, keys and gates of the tokens are stored
 
