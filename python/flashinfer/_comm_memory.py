@@ -3,7 +3,7 @@
 import dataclasses
 
 from . import _native
-from ._comm import _agree, group_name
+from ._comm import _agree, _current_device, group_name
 from ._comm_backends import CommBackend, ShmBackend, of_group, resolved
 
 
@@ -15,11 +15,15 @@ def connect(comm):
     return _native.function("comm.connect")(name, comm.Get_rank(), comm.Get_size())
 
 
-def share(comm, size, transport=""):
+def share(comm, size, transport="", device="cpu"):
     """Memory of all ranks as a tensor uint8 [ranks, size], each row written by a rank. Collective. It lives as long as the tensor. The rows
-    of others are theirs at once only in shared memory (transport "shm"); else the calls of the library bring what they need."""
+    of others are theirs at once only in shared memory (transport "shm"); else the calls of the library bring what they need. On a GPU (`device`; None: the current
+    one once torch has used it, else the CPU) all rows are this rank's."""
     import torch
 
+    device = str(device or _current_device())
+    if device != "cpu":
+        return torch.from_dlpack(_native.function("comm.share_on_gpu")(connect(comm), size, device))
     return torch.from_dlpack(_native.function("comm.share")(connect(comm), size, transport))
 
 

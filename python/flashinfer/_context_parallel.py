@@ -8,6 +8,10 @@ _alltoall_into = _make.package.exports["decode_cp_a2a_alltoall_into"]
 _RANKS = 64
 
 
+class AlltoallArgumentError(ValueError, RuntimeError):
+    """Arguments that decode_cp_a2a_alltoall does not take: a ValueError as of any op here, and a RuntimeError as in FlashInfer."""
+
+
 def decode_cp_a2a_workspace_size(cp_size):
     """Bytes a rank of a workspace of decode_cp_a2a_alltoall. Larger tensors go through it in pieces.
 
@@ -19,19 +23,20 @@ def decode_cp_a2a_workspace_size(cp_size):
     return cp_size * ((4 << 20) + 256)
 
 
-def decode_cp_a2a_allocate_mnnvl_workspace(mapping, *, mnnvl_config=None):
+def decode_cp_a2a_allocate_mnnvl_workspace(mapping, *, mnnvl_config=None, device=None):
     """Memory that the ranks of one context share: int64 [cp_size, words]. Collective.
 
     Args:
         mapping: its cp_size ranks of the same pp_rank and tp_rank share a context
         mnnvl_config: its comm_backend connects all ranks; None: torch.distributed, MPI, or one rank
+        device: of the tensors, "cpu" or this rank's "cuda:N"; absent: the current GPU once torch has used one, else the CPU
     """
     import torch
 
     comm = resolved(mnnvl_config.comm_backend if mnnvl_config is not None else None)
     if comm.Get_size() != mapping.cp_size:
         comm = comm.Split(mapping.pp_rank * mapping.tp_size + mapping.tp_rank, mapping.cp_rank)
-    return share(comm, decode_cp_a2a_workspace_size(mapping.cp_size)).view(torch.int64)
+    return share(comm, decode_cp_a2a_workspace_size(mapping.cp_size), device=device).view(torch.int64)
 
 
 def decode_cp_a2a_init_workspace(workspace, cp_rank, cp_size):
@@ -61,11 +66,14 @@ def decode_cp_a2a_alltoall(partial_o, softmax_stats, workspace, cp_rank, cp_size
         both, in the shapes of the inputs
 
     Raises:
-        ValueError: shapes that do not fit together or into the workspace
+        AlltoallArgumentError: (a ValueError and a RuntimeError) dtypes or shapes that do not fit together or into the workspace
         RuntimeError: a rank that calls something else, died or does not arrive in time
     """
     o, stats = out if out is not None else (None, None)
-    results = _alltoall_into(partial_o, softmax_stats, workspace, cp_rank, cp_size, enable_pdl, o, stats)
+    try:
+        results = _alltoall_into(partial_o, softmax_stats, workspace, cp_rank, cp_size, enable_pdl, o, stats)
+    except ValueError as error:
+        raise AlltoallArgumentError(*error.args) from None
     return (o, stats) if out is not None else tuple(results)
 
 
@@ -92,8 +100,9 @@ def decode_cp_a2a_lse_reduce_workspace_size(max_tokens, local_heads, cp_size, he
     return (16 + 8 * cp_size + 15) // 16 * 16 + 2 * cp_size * max_tokens * local_heads * (2 * head_dim + 4)
 
 
-def decode_cp_a2a_lse_reduce_create_workspace(max_tokens, local_heads, cp_size, head_dim, dtype, group):
-    """Memory that the ranks of `group` (of torch.distributed, or a communicator) share: uint8 [cp_size, bytes]. Collective.
+def decode_cp_a2a_lse_reduce_create_workspace(max_tokens, local_heads, cp_size, head_dim, dtype, group, *, device=None):
+    """Memory that the ranks of `group` (of torch.distributed, or a communicator) share: uint8 [cp_size, bytes]. Collective. `device`: as of
+    decode_cp_a2a_allocate_mnnvl_workspace.
 
     Raises:
         ValueError, TypeError: as decode_cp_a2a_lse_reduce_workspace_size; a group of another size
@@ -102,4 +111,4 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens, local_heads, cp_size, 
     comm = of_group(group)
     if comm.Get_size() != cp_size:
         raise ValueError(f"decode_cp_a2a_lse_reduce_create_workspace: cp_size is {cp_size}, but the group has {comm.Get_size()} ranks")
-    return share(comm, (size + 255) // 128 * 128)
+    return share(comm, (size + 255) // 128 * 128, device=device)

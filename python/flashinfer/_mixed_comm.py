@@ -5,6 +5,7 @@ import enum
 from . import _make
 from ._comm import AllReduceFusionWorkspace, checking
 from ._comm_backends import resolved
+from ._support import on_cpu
 
 _mixed = _make.package.exports["mixed_comm_into"]
 _ELEMENTS = 1 << 20  # of the memory: larger tensors go through it in pieces
@@ -142,6 +143,7 @@ def _check(op, handler, x_in, x_out, mode):
         raise ValueError(f"x_out is {x_out.dtype} of shape {tuple(x_out.shape)}, but should be {x_in.dtype} of shape {want}")
 
 
+@on_cpu()
 def run_mixed_comm(op, handler, x_in, x_out=None, mode=None):
     """Sums in float32 over the ranks of tensor parallelism, rounded once, with those of data parallelism gathered or scattered along axis 0. Collective.
 

@@ -3,7 +3,7 @@
 import warnings
 
 from . import _make, _native
-from ._comm import _agree
+from ._comm import _agree, _current_device
 from ._comm_backends import resolved
 from ._comm_memory import MnnvlConfig, MnnvlMemory, share
 
@@ -134,13 +134,14 @@ class MoeAlltoAll:
         eplb_stats_num_experts: length of dispatch's eplb_local_stats
         enable_rank_mask: whether there may be an active_rank_mask
         backend: "trtllm"
+        device: of the tensors, "cpu" or this rank's "cuda:N"; absent: the current GPU once torch has used one, else the CPU
 
     Raises:
         ValueError: sizes that are not possible, on any rank
     """
 
     def __init__(self, mapping, max_num_tokens, top_k, num_experts, workspace_size_per_rank=None, hidden_size=None, mnnvl_config=None,
-                 eplb_stats_num_experts=0, enable_rank_mask=False, *, backend="trtllm"):
+                 eplb_stats_num_experts=0, enable_rank_mask=False, *, backend="trtllm", device=None):
         warnings.warn("MoeAlltoAll is deprecated: FlashInfer's successor is flashinfer.moe_ep.NVLinkOneSidedAlltoAll", DeprecationWarning, stacklevel=2)
         comm = self._communicator(mapping, mnnvl_config)
         _agree(comm, self._problem(mapping, comm, max_num_tokens, top_k, num_experts, workspace_size_per_rank, hidden_size, backend), "MoeAlltoAll")
@@ -149,13 +150,13 @@ class MoeAlltoAll:
         self.ep_size, self.ep_rank = mapping.moe_ep_size, mapping.moe_ep_rank
         self.max_num_tokens, self.top_k, self.num_experts = max_num_tokens, top_k, num_experts
         self.workspace_size_per_rank, self.eplb_stats_num_experts, self.enable_rank_mask = workspace_size_per_rank, eplb_stats_num_experts, enable_rank_mask
-        self._mapping, self._comm = mapping, comm
+        self._mapping, self._comm, self._device = mapping, comm, str(device or _current_device())
         self._share()
 
     def _share(self):
         """Makes the memory. Collective."""
-        self.workspace = share(self._comm, self.workspace_size_per_rank)
-        self.metainfo = _initialize(self.workspace, self.ep_rank, self.ep_size, self.max_num_tokens, self.eplb_stats_num_experts)
+        self.workspace = share(self._comm, self.workspace_size_per_rank, device=self._device)
+        self.metainfo = _initialize(self.workspace, self.ep_rank, self.ep_size, self.max_num_tokens, self.eplb_stats_num_experts).cpu()
         self._reset()
 
     @staticmethod

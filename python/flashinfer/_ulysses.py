@@ -119,7 +119,7 @@ class UlyssesCommunicator:
 
     def _open(self, name):
         if self._closed:
-            raise RuntimeError(f"UlyssesCommunicator.{name}: the communicator is closed")
+            raise RuntimeError(f"UlyssesCommunicator.{name}: use-after-close: the communicator is closed")
         return checking(self._workspace, f"UlyssesCommunicator.{name}")
 
     def _exchange(self, op, name, x, out, workspace):
@@ -285,11 +285,13 @@ def init_ulysses_a2a(out_ipc_ptrs, signal_ipc_ptrs, rank, world_size, full_nvlin
         signal_ipc_ptrs: those of another buffer, of vllm_meta_size() bytes; not used
         rank: this rank
         world_size: 2, 4, 6 or 8 ranks
-        full_nvlink: of GPUs; changes no result
+        full_nvlink: True, as FlashInfer demands
 
     Raises:
         ValueError: other addresses or numbers
     """
+    if not full_nvlink:
+        raise ValueError(f"init_ulysses_a2a: full_nvlink={full_nvlink} is not supported")
     memory = _comm_memory.shared_buffer(out_ipc_ptrs, "out_ipc_ptrs")
     _comm_memory.shared_buffer(signal_ipc_ptrs, "signal_ipc_ptrs")
     own = _comm_memory.communicator(memory).Get_rank()

@@ -44,24 +44,30 @@ def probe_ulysses_rank_topology(device, rank):
 def _against_nvlink(topologies, sizes):
     """Why the ranks cannot all write to each other through NVLink; None: they can."""
     if len(topologies) not in sizes:
-        return f"there are {len(topologies)} ranks, but there must be one of {tuple(sizes)}"
+        return f"world size {len(topologies)} is not one of {tuple(sizes)}"
+    if [t.rank for t in topologies] != list(range(len(topologies))):
+        return f"malformed topologies: their ranks are {[t.rank for t in topologies]}, but must be 0, 1, ... in this order"
     for t in topologies:
         if t.probe_error is not None:
             return f"rank {t.rank}: {t.probe_error}"
         if not t.hostname or not t.device_uuid:
-            return f"rank {t.rank} has host {t.hostname!r} and GPU {t.device_uuid!r}"
+            return f"identity unknown: rank {t.rank} has host {t.hostname!r} and GPU {t.device_uuid!r}"
         if t.hostname != topologies[0].hostname:
-            return f"rank {t.rank} is on host {t.hostname}, but rank {topologies[0].rank} on {topologies[0].hostname}"
-    if len({t.device_uuid for t in topologies}) < len(topologies):
-        return "ranks share a GPU"
+            return f"multiple hosts: rank {t.rank} is on {t.hostname}, but rank {topologies[0].rank} on {topologies[0].hostname}"
+    owners = {}
+    for t in topologies:
+        if owners.setdefault(t.device_uuid, t.rank) != t.rank:
+            return f"ranks {owners[t.device_uuid]} and {t.rank} have the same physical GPU, {t.device_uuid}"
     for t in topologies:
         for other in topologies:
             if other is t:
                 continue
             if other.device_uuid in t.pair_errors:
-                return f"rank {t.rank} to rank {other.rank}: {t.pair_errors[other.device_uuid]}"
-            if not (t.peer_p2p.get(other.device_uuid) and t.peer_nvlink.get(other.device_uuid)):
-                return f"rank {t.rank} does not reach rank {other.rank} through NVLink"
+                return f"NVLink probe failed between rank {t.rank} and rank {other.rank}: {t.pair_errors[other.device_uuid]}"
+            if not t.peer_p2p.get(other.device_uuid):
+                return f"no P2P access from rank {t.rank} to rank {other.rank}"
+            if not t.peer_nvlink.get(other.device_uuid):
+                return f"no NVLink between rank {t.rank} and rank {other.rank}"
     return None
 
 
@@ -78,14 +84,14 @@ def decide_ulysses_backend(requested, topologies, supported_world_sizes=SUPPORTE
         UlyssesBackendError: "nvlink" is requested, but not possible
     """
     if requested not in ULYSSES_BACKENDS:
-        raise ValueError(f"decide_ulysses_backend: requested is {requested!r}, but must be one of {ULYSSES_BACKENDS}")
+        raise ValueError(f"decide_ulysses_backend: backend must be one of {ULYSSES_BACKENDS}, not {requested!r}")
     if requested == "nccl":
         return UlyssesBackendDecision("nccl", "requested")
     problem = _against_nvlink(topologies, supported_world_sizes)
     if problem is None:
         return UlyssesBackendDecision("nvlink", f"all {len(topologies)} ranks reach each other through NVLink")
     if requested == "nvlink":
-        raise UlyssesBackendError(f"backend='nvlink' is not possible: {problem}")
+        raise UlyssesBackendError(f"backend='nvlink' requested but not possible: {problem}")
     return UlyssesBackendDecision("nccl", problem)
 
 
@@ -99,5 +105,5 @@ def resolve_ulysses_backend(backend="auto", group=None, device=None):
     comm = of_group(group)
     for rank, other in enumerate(asked := comm.allgather(backend)):
         if other not in ULYSSES_BACKENDS or other != asked[0]:
-            raise ValueError(f"resolve_ulysses_backend: rank {rank} has backend {other!r}, but all must have the same one of {ULYSSES_BACKENDS}")
+            raise ValueError(f"resolve_ulysses_backend: backend must be one of {ULYSSES_BACKENDS}, the same on all ranks, but rank {rank} has {other!r}")
     return decide_ulysses_backend(backend, list(comm.allgather(probe_ulysses_rank_topology(device, comm.Get_rank()))))

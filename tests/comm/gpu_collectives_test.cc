@@ -97,6 +97,39 @@ TEST_F(GpuCollectives, Ulysses) {
     });
 }
 
+TEST_F(GpuCollectives, MixedCollectives) {
+  struct Mixed {
+    int64_t op, local_tp, local_dp, inter_tp, inter_dp, rows, d;
+    int ranks() const { return static_cast<int>(local_tp * local_dp * inter_tp * inter_dp); }
+  };
+  for (const Mixed& m : {Mixed{0, 2, 1, 1, 1, 3, 7}, Mixed{1, 1, 2, 1, 2, 2, 16}, Mixed{2, 1, 3, 1, 1, 6, 8},
+                         Mixed{3, 2, 1, 1, 2, 3, 40}, Mixed{4, 2, 2, 1, 1, 4, 24000}, Mixed{3, 1, 1, 1, 1, 2, 8}})
+    expect_cpus_bytes(m.ranks(), str("op ", m.op), [&](int r, AllReduceFusionWorkspace& w, Device d) {
+      const Tensor x = on(random_tensor({m.rows, m.d}, DType::kBF16, 5 + static_cast<unsigned>(r)), d);
+      const Tensor out = mixed_comm({.x_in = x,
+                                     .workspace = w,
+                                     .op = m.op,
+                                     .local_tp_size = m.local_tp,
+                                     .local_dp_size = m.local_dp,
+                                     .inter_tp_size = m.inter_tp,
+                                     .inter_dp_size = m.inter_dp});
+      return bytes_of(out);
+    });
+}
+
+TEST_F(GpuCollectives, SumsOfCodes) {
+  struct Sum {
+    int ranks;
+    int64_t rows, d, group;
+  };
+  for (const Sum& s : {Sum{3, 5, 40, 64}, Sum{2, 9, 2400, 512}, Sum{1, 2, 24, 8}})
+    expect_cpus_bytes(s.ranks, str(s.ranks, " ranks"), [&](int r, AllReduceFusionWorkspace& w, Device d) {
+      const Tensor x = on(random_tensor({s.rows, s.d}, DType::kBF16, 5 + static_cast<unsigned>(r)), d);
+      const Tensor out = quantized_all_reduce({.inp = x, .workspace = w, .scale_group = s.group});
+      return bytes_of(out);
+    });
+}
+
 TEST_F(GpuCollectives, AnErrorOfARankEndsTheCallsOfAll) {
   const std::string group = fresh_name();
   const auto outcomes = run_threads(2, [&](int r) {

@@ -224,7 +224,7 @@ TEST_F(GpuFaults, TheHostEndsAWait) {
 }
 
 /// Nothing is computed on another device, nor left undone without a word.
-TEST_F(GpuFaults, OpsWithoutAKernelForGpusSaySo) {
+TEST_F(GpuFaults, TensorsOfAnotherDeviceThanTheWorkspaceAreAnError) {
   AllReduceFusionWorkspace w({.group = fresh_name(),
                               .rank = 0,
                               .world_size = 1,
@@ -232,16 +232,17 @@ TEST_F(GpuFaults, OpsWithoutAKernelForGpusSaySo) {
                               .hidden_dim = 96,
                               .dtype = DType::kBF16,
                               .device = "emu"});
-  const Tensor x = input(6, DType::kBF16), memory = comm::share(comm::Group::connect(fresh_name(), 0, 1), 1 << 16);
+  const Tensor memory = comm::share(comm::Group::connect(fresh_name(), 0, 1), 1 << 16);
   const Tensor slices = Tensor::zeros({6, 1, 96}, DType::kBF16, kEmu), lse = Tensor::zeros({6, 1}, DType::kF32, kEmu);
-  EXPECT_HAS(outcome_of([&] { quantized_all_reduce({.inp = x, .workspace = w, .scale_group = 64}); }),
-             "this op has no kernel for GPUs yet");
-  EXPECT_HAS(outcome_of([&] { mixed_comm({.x_in = x, .workspace = w, .local_tp_size = 1}); }),
-             "this op has no kernel for GPUs yet");
+  const Tensor host = Tensor::zeros({6, 96}, DType::kBF16);
+  EXPECT_HAS(outcome_of([&] { quantized_all_reduce({.inp = host, .workspace = w, .scale_group = 64}); }),
+             "inp is on cpu, but the workspace was made for emu");
+  EXPECT_HAS(outcome_of([&] { mixed_comm({.x_in = host, .workspace = w, .local_tp_size = 1}); }),
+             "x_in is on cpu, but the workspace was made for emu");
   EXPECT_HAS(outcome_of([&] {
                decode_cp_a2a_lse_reduce({.partial_o = slices, .partial_lse = lse, .workspace = memory, .cp_size = 1});
              }),
-             "no kernel for GPUs yet");
+             "workspace is in host memory");
 }
 
 }  // namespace

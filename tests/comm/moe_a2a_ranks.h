@@ -4,9 +4,11 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/flashinfer.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 #include "flashinfer/ops/common/reference.h"
@@ -19,6 +21,7 @@ struct Setting {
   int64_t experts = 8, top_k = 3, hidden = 96, most = 12;
   DType dtype = DType::kBF16;
   uint64_t active = ~uint64_t{0};
+  Device device{};                                                  // of all tensors but metainfo and the mask
   int64_t tokens(int r) const { return (r * 5 + 7) % (most + 1); }  // some ranks have few, one may have none
 };
 inline std::mt19937 generator(int a, int64_t b = 0, int64_t c = 0) {
@@ -81,9 +84,10 @@ struct Rank {
   Rank(const Setting& setting, const std::string& name, int r, int64_t extra = 0)
       : s(setting), rank(r), group(comm::Group::connect(name, r, s.ranks)) {
     const int64_t item = size_of(s.dtype);
-    memory = comm::share(group, moe_a2a_get_workspace_size_per_rank(s.ranks, s.most, item * s.hidden + 4 * s.top_k + 3,
-                                                                    item * s.hidden, 5) +
-                                    extra);
+    const int64_t size =
+        moe_a2a_get_workspace_size_per_rank(s.ranks, s.most, item * s.hidden + 4 * s.top_k + 3, item * s.hidden, 5) +
+        extra;
+    memory = s.device.type == DeviceType::kCPU ? comm::share(group, size) : share_on_gpu(group, s.device, size);
     metainfo = moe_a2a_initialize({.workspace = memory,
                                    .ep_rank = rank,
                                    .ep_size = s.ranks,
@@ -98,6 +102,8 @@ struct Rank {
       for (int64_t i = 0; i < s.hidden; ++i) ref::put(x.view(), {t, i}, value_of(rank, t, i));
       for (int64_t i = 0; i < 3; ++i) bytes.data_as<uint8_t>()[t * 3 + i] = static_cast<uint8_t>(rank * 50 + t * 3 + i);
     }
+    for (Tensor* t : {&x, &bytes, &ids, &stats}) *t = to_device(*t, s.device);
+    metainfo = to_device(metainfo, kCpu);
     if (s.active != ~uint64_t{0}) mask = Tensor::copy_of<uint64_t>(std::vector{s.active}, {1});
   }
   MoeA2aDispatch dispatch_args() const {
@@ -142,12 +148,20 @@ struct Rank {
     return a;
   }
   const ops::comm::MoeA2aHeader& header() const {
+    if (const auto share = ops::comm::gpu_share_at(memory.data())) return *share->header;
     return *reinterpret_cast<const ops::comm::MoeA2aHeader*>(memory.data_as<char>() + rank * memory.view().stride(0));
   }
   TensorView place_of_payload() const {  // combine's in the workspace
     return {memory.data_as<char>() + rank * memory.view().stride(0) + received.combine_payload_offset,
             s.dtype,
-            {s.ranks, s.most, s.hidden}};
+            {s.ranks, s.most, s.hidden},
+            s.device};
+  }
+  /// What compute() makes, outside of the workspace.
+  Tensor computed() const {
+    const Tensor y = Tensor::empty({s.ranks, s.most, s.hidden}, s.dtype);
+    compute(y);
+    return to_device(y, s.device);
   }
   Setting s;
   int rank;
@@ -189,15 +203,73 @@ inline void check_received(Rank& r) {
             "statistics");
   }
 }
-/// The sum in f32 in the order of the token's experts.
-inline void check_combined(const Rank& r, const TensorView& out) {
-  for (int64_t t = 0; t < r.s.tokens(r.rank); ++t)
+/// The sum in f32 in the order of the token's experts; `narrow`: of what e4m3 holds of the rows.
+inline void check_combined(const Rank& r, const TensorView& out, bool narrow = false) {
+  for (int64_t t = 0; t < r.s.tokens(r.rank); ++t) {
+    const std::vector<int> owners = owners_of(r.s, r.rank, t);
     for (int64_t i = 0; i < r.s.hidden; ++i) {
       float sum = 0;
-      for (const int o : owners_of(r.s, r.rank, t))
-        sum += static_cast<float>(rounded(computed_by(o, r.rank, t, i), r.s.dtype));
+      for (const int o : owners) {
+        const double sent = rounded(computed_by(o, r.rank, t, i), r.s.dtype);
+        sum += static_cast<float>(narrow ? rounded(sent, DType::kF8E4M3) : sent);
+      }
       check(ref::at(out, {t, i}) == rounded(sum, out.dtype()), str("token ", t, " element ", i));
     }
+  }
+}
+/// Dispatches and combines: of rows outside of the workspace, in it, with results of another type.
+inline void check_rounds(Rank& r) {
+  for (int round = 0; round < 3; ++round) {
+    r.dispatch();
+    check_received(r);
+    if (round == 1) {
+      r.compute(r.place_of_payload());
+      MoeA2aCombine a = r.combine_args(r.place_of_payload());
+      a.payload_in_workspace = true;
+      check_combined(r, moe_a2a_combine(a).view());
+      continue;
+    }
+    const Tensor y = r.computed();
+    MoeA2aCombine a = r.combine_args(y);
+    if (round == 2) a.output_dtype = DType::kF32;
+    check_combined(r, moe_a2a_combine(a).view());
+  }
+}
+inline void check_low_precision(Rank& r) {
+  for (const bool in_workspace : {false, true}) {
+    r.dispatch();
+    const Tensor y = r.computed();
+    const TensorView to = in_workspace ? r.place_of_payload() : y.view();
+    if (in_workspace) r.compute(to);
+    MoeA2aCombine a = r.combine_args(to);
+    a.use_low_precision = true, a.payload_in_workspace = in_workspace;
+    check_combined(r, moe_a2a_combine(a).view(), true);
+  }
+}
+/// What the quantisers make of the sums, which bf16 holds exactly.
+inline std::pair<Tensor, Tensor> quantised(const TensorView& sums, DType scales, DType out, int64_t layout) {
+  if (out == DType::kF8E4M3) return mxfp8_quantize({.input = sums, .sf_swizzle_layout = layout});
+  if (scales == DType::kU8) return mxfp4_quantize({.a = sums, .sfLayout = layout});
+  const op::Results r = nvfp4_quantize({.a = sums, .a_global_sf = 2.5, .sfLayout = layout});
+  return {r[0], r[1]};
+}
+inline std::string bytes_of(const TensorView& t) {
+  return {static_cast<const char*>(t.data()), static_cast<size_t>(t.numel() * t.item_size())};
+}
+inline void check_quantised(Rank& r, DType out, DType scale, int64_t layout) {
+  const Tensor y = r.computed();
+  r.dispatch();
+  const Tensor sums_there = moe_a2a_combine(r.combine_args(y)), sums = to_device(sums_there, kCpu);
+  const auto [codes, factors] = quantised(sums, scale, out, layout);
+  r.dispatch();
+  MoeA2aCombine a = r.combine_args(y);
+  const Tensor before = Tensor::empty({factors.numel()}, scale);
+  std::memset(before.data(), 0x7b, static_cast<size_t>(before.numel()));
+  const Tensor scales = to_device(before, r.s.device);
+  a.output_dtype = out, a.output_scales = scales, a.sf_layout = layout, a.output_scalar_scale = 2.5;
+  const Tensor got = moe_a2a_combine(a);
+  check(bytes_of(got) == bytes_of(codes), "codes");
+  check(bytes_of(scales) == bytes_of(factors), "scales");
 }
 inline void expect_none(const std::vector<Outcome>& outcomes) {
   for (size_t r = 0; r < outcomes.size(); ++r) EXPECT_EQ(outcomes[r], "") << "rank " << r;

@@ -19,22 +19,7 @@ TEST(MoeA2a, EachTokenReachesEachOwnerOnceAndComesBackSummed) {
     const std::string name = fresh_name();
     expect_none(run_threads(s.ranks, [&](int rank) {
       Rank r(s, name, rank);
-      for (int round = 0; round < 3; ++round) {
-        r.dispatch();
-        check_received(r);
-        const Tensor y = Tensor::empty({s.ranks, s.most, s.hidden}, s.dtype);
-        if (round == 1) {  // in the workspace
-          r.compute(r.place_of_payload());
-          MoeA2aCombine a = r.combine_args(r.place_of_payload());
-          a.payload_in_workspace = true;
-          check_combined(r, moe_a2a_combine(a).view());
-          continue;
-        }
-        r.compute(y);
-        MoeA2aCombine a = r.combine_args(y);
-        if (round == 2) a.output_dtype = DType::kF32;
-        check_combined(r, moe_a2a_combine(a).view());
-      }
+      check_rounds(r);
     }));
   }
 }
@@ -64,35 +49,10 @@ TEST(MoeA2a, LowPrecisionSendsBytes) {
   const std::string name = fresh_name();
   expect_none(run_threads(s.ranks, [&](int rank) {
     Rank r(s, name, rank);
-    for (const bool in_workspace : {false, true}) {
-      r.dispatch();
-      const Tensor y = Tensor::empty({s.ranks, s.most, s.hidden}, s.dtype);
-      const TensorView to = in_workspace ? r.place_of_payload() : y.view();
-      r.compute(to);
-      MoeA2aCombine a = r.combine_args(to);
-      a.use_low_precision = true, a.payload_in_workspace = in_workspace;
-      const Tensor out = moe_a2a_combine(a);
-      for (int64_t t = 0; t < s.tokens(rank); ++t)
-        for (int64_t i = 0; i < s.hidden; ++i) {
-          float sum = 0;
-          for (const int o : owners_of(s, rank, t))
-            sum += static_cast<float>(rounded(rounded(computed_by(o, rank, t, i), DType::kBF16), DType::kF8E4M3));
-          check(ref::at(out.view(), {t, i}) == rounded(sum, DType::kBF16), str("token ", t, " element ", i));
-        }
-    }
+    check_low_precision(r);
   }));
 }
 
-/// What the quantisers make of the sums, which bf16 holds exactly.
-std::pair<Tensor, Tensor> quantised(const TensorView& sums, DType scales, DType out, int64_t layout) {
-  if (out == DType::kF8E4M3) return mxfp8_quantize({.input = sums, .sf_swizzle_layout = layout});
-  if (scales == DType::kU8) return mxfp4_quantize({.a = sums, .sfLayout = layout});
-  const op::Results r = nvfp4_quantize({.a = sums, .a_global_sf = 2.5, .sfLayout = layout});
-  return {r[0], r[1]};
-}
-std::string bytes_of(const TensorView& t) {
-  return {static_cast<const char*>(t.data()), static_cast<size_t>(t.numel() * t.item_size())};
-}
 TEST(MoeA2a, QuantisesTheSumsAsTheQuantisersDo) {
   const Setting s{.ranks = 2, .experts = 4, .top_k = 2, .hidden = 128, .most = 9};
   for (const auto& [out, scale] : {std::pair{DType::kF8E4M3, DType::kU8}, std::pair{DType::kU8, DType::kU8},
@@ -101,19 +61,7 @@ TEST(MoeA2a, QuantisesTheSumsAsTheQuantisersDo) {
       const std::string name = fresh_name();
       expect_none(run_threads(s.ranks, [&, out = out, scale = scale](int rank) {
         Rank r(s, name, rank);
-        const Tensor y = Tensor::empty({s.ranks, s.most, s.hidden}, s.dtype);
-        r.dispatch();
-        r.compute(y);
-        const Tensor sums = moe_a2a_combine(r.combine_args(y));
-        const auto [codes, factors] = quantised(sums, scale, out, layout);
-        r.dispatch();
-        MoeA2aCombine a = r.combine_args(y);
-        const Tensor scales = Tensor::empty({factors.numel()}, scale);
-        std::memset(scales.data(), 0x7b, static_cast<size_t>(scales.numel()));
-        a.output_dtype = out, a.output_scales = scales, a.sf_layout = layout, a.output_scalar_scale = 2.5;
-        const Tensor got = moe_a2a_combine(a);
-        check(bytes_of(got) == bytes_of(codes), "codes");
-        check(bytes_of(scales) == bytes_of(factors), "scales");
+        check_quantised(r, out, scale, layout);
       }));
     }
 }
@@ -146,6 +94,50 @@ TEST(MoeA2a, ProcessesManyTimesAndADispatchAfterADispatch) {
       const Tensor y = Tensor::empty({s.ranks, s.most, s.hidden}, s.dtype);
       r.compute(y);
       check_combined(r, moe_a2a_combine(r.combine_args(y)).view());
+    }
+  }));
+}
+
+/// Rank 0 is still reading what rank 1 has computed when rank 1 has what it wants and dispatches rows that lie there.
+TEST(MoeA2a, ADispatchDoesNotOverwriteWhatTheLastCombineReads) {
+  const std::string name = fresh_name();
+  constexpr int64_t kTokens = 256, kHidden = 4096, kWide = 2 << 20;
+  expect_none(run_threads(2, [&](int rank) {
+    const auto group = comm::Group::connect(name, rank, 2);
+    const Tensor memory = comm::share(group, 2 * kTokens * kHidden * 4 + (1 << 20));
+    const Tensor info =
+        moe_a2a_initialize({.workspace = memory, .ep_rank = rank, .ep_size = 2, .max_num_tokens = kTokens});
+    const Tensor y = Tensor::empty({2, kTokens, kHidden}, DType::kF32);
+    std::fill_n(y.data_as<float>(), y.numel(), 1.5f);
+    const auto dispatch = [&](int64_t tokens, int64_t columns, int64_t most) {  // to rank 1
+      const Tensor ids = Tensor::copy_of<int32_t>(std::vector<int32_t>(static_cast<size_t>(tokens), 1), {tokens, 1}),
+                   rows = Tensor::zeros({tokens, columns}, DType::kU8);
+      return moe_a2a_dispatch({.token_selected_experts = ids,
+                               .input_payloads = {rows},
+                               .workspace = memory,
+                               .metainfo = info,
+                               .runtime_max_tokens_per_rank = most,
+                               .ep_rank = rank,
+                               .ep_size = 2,
+                               .num_experts = 2},
+                              memory);
+    };
+    for (int round = 0; round < 3; ++round) {
+      const int64_t tokens = rank == 0 ? kTokens : 0;
+      const auto combine = [&](const Tensor& payload, int64_t n, int64_t most, int64_t offset) {
+        return moe_a2a_combine({.payload = payload,
+                                .local_num_tokens = n,
+                                .workspace = memory,
+                                .metainfo = info,
+                                .runtime_max_tokens_per_rank = most,
+                                .ep_rank = rank,
+                                .ep_size = 2,
+                                .combine_payload_offset = offset});
+      };
+      const Tensor out = combine(y, tokens, kTokens, dispatch(tokens, 4, kTokens).combine_payload_offset);
+      const int64_t offset = dispatch(rank, kWide, 1).combine_payload_offset;
+      for (int64_t i = 0; i < out.numel(); ++i) check(out.data_as<float>()[i] == 1.5f, str("element ", i));
+      combine(Tensor::zeros({2, 1, 8}, DType::kF32), rank, 1, offset);
     }
   }));
 }

@@ -212,8 +212,12 @@ def check_context_parallel_alltoall(backend, rank):
         for p in range(RANKS):
             theirs = slices(p)
             assert torch.equal(got[0][..., p, :], theirs[0][..., rank, :].to(dtype)) and torch.equal(got[1][..., p, :], theirs[1][..., rank, :])
-    with pytest.raises(ValueError, match="softmax_stats"):
-        comm.decode_cp_a2a_alltoall(o.half(), stats[..., :1].contiguous(), workspace, rank, RANKS)
+    # A ValueError, and FlashInfer's RuntimeError.
+    for name, wrong in (("partial_o", (o.double(), stats)), ("partial_o", (o.float(), stats)), ("softmax_stats", (o.half(), stats.half())),
+                        ("softmax_stats", (o.half(), stats[..., :1].contiguous())), ("softmax_stats", (o.half(), torch.cat([stats, stats])))):
+        for error in (ValueError, RuntimeError):
+            with pytest.raises(error, match=f"decode_cp_a2a_alltoall.*: {name}"):
+                comm.decode_cp_a2a_alltoall(*wrong, workspace, rank, RANKS)
 
 
 def check_context_parallel_reduce(backend, rank):

@@ -45,7 +45,7 @@ def check_ulysses(backend, rank):
             with pytest.raises(ValueError if rank else RuntimeError, match=text if rank else "rank 1 raised ValueError"):
                 ulysses.scatter_heads(wrong if rank else part)
             assert torch.equal(ulysses.gather_heads(mine), part)
-    with pytest.raises(RuntimeError, match="the communicator is closed"):
+    with pytest.raises(RuntimeError, match="use-after-close: the communicator is closed"):
         ulysses.gather_heads(mine)
     with pytest.raises(comm.UlyssesBackendError, match="needs GPUs"):
         comm.UlyssesCommunicator(backend, max_elems=8, dtype=torch.float16, backend="nvlink")
@@ -54,12 +54,14 @@ def check_ulysses(backend, rank):
     with pytest.raises(ValueError, match="has .max_elems, dtype, backend."):
         comm.UlyssesCommunicator(backend, max_elems=8 + rank, dtype=torch.float16)
     assert comm.resolve_ulysses_backend(group=backend).backend == "nccl"
-    with pytest.raises(ValueError, match="rank 1 has backend 'auto'"):
+    with pytest.raises(ValueError, match="rank 1 has 'auto'"):
         comm.resolve_ulysses_backend("auto" if rank else "nccl", backend)
 
 
 def check_ulysses_functions(backend, rank):
     buffers = comm.create_shared_buffer(1 << 16, backend), comm.create_shared_buffer(comm.vllm_meta_size(), backend)
+    with pytest.raises(ValueError, match="full_nvlink=False is not supported"):
+        comm.init_ulysses_a2a(*buffers, rank, RANKS, False)
     fa = comm.init_ulysses_a2a(*buffers, rank, RANKS, True)
     whole = inputs(7, 1, 4, 6, 8, dtype=torch.float32)
     part, mine = whole[:, 2 * rank:2 * rank + 2].contiguous(), whole[:, :, 3 * rank:3 * rank + 3].contiguous()
@@ -223,29 +225,32 @@ def changed(n, rank, **change):
 
 
 def cases():
-    yield topologies(2), "nvlink"
-    yield topologies(8), "nvlink"
-    yield topologies(3), "nccl"
-    yield topologies(1), "nccl"
-    yield changed(4, 2, hostname="other"), "nccl"
-    yield changed(4, 2, device_uuid="gpu-1"), "nccl"
-    yield changed(2, 1, device_uuid=""), "nccl"
-    yield changed(2, 1, probe_error="no driver"), "nccl"
-    yield changed(4, 3, peer_nvlink={"gpu-0": True, "gpu-1": True}), "nccl"
-    yield changed(2, 0, peer_p2p={"gpu-1": False}), "nccl"
-    yield changed(2, 0, pair_errors={"gpu-1": "lost"}), "nccl"
+    """Ranks, and words of the reason against NVLink; None: it is taken."""
+    yield topologies(2), None
+    yield topologies(8), None
+    yield topologies(3), "world size 3"
+    yield topologies(1), "world size 1"
+    yield topologies(2)[::-1], "malformed"
+    yield [topologies(2)[0], dataclasses.replace(topologies(2)[1], rank=5)], "malformed"
+    yield changed(4, 2, hostname="other"), "multiple hosts"
+    yield changed(4, 2, device_uuid="gpu-1"), "ranks 1 and 2 have the same physical GPU"
+    yield changed(2, 1, device_uuid=""), "identity unknown: rank 1"
+    yield changed(2, 1, probe_error="no driver"), "rank 1: no driver"
+    yield changed(4, 3, peer_nvlink={"gpu-0": True, "gpu-1": True}), "no NVLink between rank 3 and rank 2"
+    yield changed(2, 0, peer_p2p={"gpu-1": False}), "no P2P access from rank 0 to rank 1"
+    yield changed(2, 0, pair_errors={"gpu-1": "lost"}), "NVLink probe failed between rank 0 and rank 1: lost"
 
 
 def test_decisions_about_nvlink():
-    for ranks, backend in cases():
+    for ranks, reason in cases():
         decision = comm.decide_ulysses_backend("auto", ranks)
-        assert decision.backend == backend and decision.reason, ranks
+        assert decision.backend == ("nccl" if reason else "nvlink") and (reason or f"{len(ranks)} ranks") in decision.reason, ranks
         assert comm.decide_ulysses_backend("nccl", ranks).backend == "nccl"
-        if backend == "nccl":
-            with pytest.raises(comm.UlyssesBackendError):
+        if reason:
+            with pytest.raises(comm.UlyssesBackendError, match=f"backend='nvlink' requested but.*{reason}"):
                 comm.decide_ulysses_backend("nvlink", ranks)
     assert comm.decide_ulysses_backend("auto", topologies(3), (3,)).backend == "nvlink"
-    with pytest.raises(ValueError, match="requested is 'shm'"):
+    with pytest.raises(ValueError, match="backend must be one of .*, not 'shm'"):
         comm.decide_ulysses_backend("shm", topologies(2))
     probed = comm.probe_ulysses_rank_topology("cpu", 3)
     assert probed.rank == 3 and probed.hostname and probed.probe_error

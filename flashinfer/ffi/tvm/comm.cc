@@ -12,8 +12,10 @@
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/comm/share.h"
+#include "flashinfer/core/check.h"
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/collective.h"
+#include "flashinfer/ops/comm/gpu_share.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
 
 namespace flashinfer::ffi {
@@ -64,6 +66,12 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, transport) -> [size, bytes] u8
     return to_tvm(
         comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>(), std::string(a[2].cast<tvm::String>())));
+  });
+  set("share_on_gpu", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, device) -> [size, bytes] u8
+    const std::string device = a[2].cast<tvm::String>();
+    const auto parsed = parse_device(device);
+    FI_CHECK(parsed, ValueError, "device is '", device, "', but must be a GPU: 'cuda:N'");
+    return to_tvm(share_on_gpu(group_of(a[0]).shared_from_this(), *parsed, a[1].cast<int64_t>()));
   });
   set("moe_a2a_workspace_size", [](tvm::PackedArgs a) -> tvm::Any {
     return moe_a2a_get_workspace_size_per_rank(a[0].cast<int64_t>(), a[1].cast<int64_t>(), a[2].cast<int64_t>(),

@@ -8,6 +8,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/comm/context_parallel_ops.h"
+#include "flashinfer/ops/comm/gpu_context_parallel.h"
 #include "flashinfer/ops/comm/kernels/cp_reduce_params.h"
 #include "flashinfer/ops/comm/peers.h"
 #include "flashinfer/ops/common/rows.h"
@@ -65,8 +66,9 @@ void check_slices(const TensorView& o, int64_t cp_size) {
   FI_CHECK(o.size(-1) > 0 && o.size(-1) * o.item_size() % 16 == 0, ValueError, "partial_o is ", to_string(o),
            ", but its head_dim rows must be 16-byte aligned");
 }
+/// On GPUs exchanges have room for a row of any size.
 void check_room(const Peers& p, int64_t row_bytes) {
-  FI_CHECK(p.bytes() / 2 / 64 * 64 >= row_bytes * p.size, ValueError, "workspace has ", p.bytes(),
+  FI_CHECK(p.gpu || p.bytes() / 2 / 64 * 64 >= row_bytes * p.size, ValueError, "workspace has ", p.bytes(),
            " bytes a rank, but one row needs ", 2 * row_bytes * p.size);
 }
 Peers peers_of(const A& a) { return ops::comm::peers_of(a.workspace, a.cp_rank, a.cp_size, "cp_rank", "cp_size"); }
@@ -81,21 +83,27 @@ void validate(const A& a) {
            to_string(s), ", but must be [..., ", a.cp_size, ", an even number of at least 2]");
   check_room(peers_of(a), slices_of(a.partial_o).bytes + slices_of(s).bytes);
 }
+flashinfer::comm::Signature signature_of(const A& a) {
+  return signature(CallKind::kDcpAlltoall, {rows_of(a.partial_o, 2), a.partial_o.size(-1),
+                                            static_cast<int64_t>(a.partial_o.dtype()), a.softmax_stats.size(-1)});
+}
 void alltoall(const A& a) {
   const Peers p = peers_of(a);
   const int64_t rows = rows_of(a.partial_o, 2);
   const std::vector<Slices> in{slices_of(a.partial_o), slices_of(a.softmax_stats)},
       out{slices_of(*a.out_o), slices_of(*a.out_stats)};
-  exchange(p,
-           signature(CallKind::kDcpAlltoall,
-                     {rows, a.partial_o.size(-1), static_cast<int64_t>(a.partial_o.dtype()), a.softmax_stats.size(-1)}),
-           rows, in, [&](int64_t first, int64_t n, const std::vector<std::vector<const std::byte*>>& at) {
+  exchange(p, signature_of(a), rows, in,
+           [&](int64_t first, int64_t n, const std::vector<std::vector<const std::byte*>>& at) {
              for (size_t i = 0; i < 2; ++i)
                for (int64_t q = 0; q < p.size; ++q)
                  for (int64_t r = 0; r < n; ++r)
                    std::memcpy(out[i].data + ((first + r) * p.size + q) * out[i].bytes,
                                at[i][static_cast<size_t>(q)] + r * out[i].bytes, static_cast<size_t>(out[i].bytes));
            });
+}
+op::Prepared prepare_alltoall_cuda(const A& a) {
+  return prepare_slices_on_gpu({{a.partial_o, *a.out_o}, {a.softmax_stats, *a.out_stats}}, signature_of(a),
+                               peers_of(a).gpu);
 }
 void fill_internal(A& a) {
   a.group = group_of(a.workspace);
@@ -114,7 +122,7 @@ constexpr op::Field alltoall_fields[] = {
     op::attr<&A::group>("group", op::internal),
     op::attr<&A::call>("call", op::internal),
 };
-constexpr op::Candidate alltoall_candidates[] = {op::cpu<alltoall>()};
+constexpr op::Candidate alltoall_candidates[] = {op::cuda<prepare_alltoall_cuda>(), op::cpu<alltoall>()};
 
 // ---- decode_cp_a2a_lse_reduce ----
 void validate(const R& a) {
@@ -139,14 +147,19 @@ void weigh(const std::vector<const std::byte*>& lse, int64_t n, bool base2, std:
     for (int64_t p = 0; p < ranks; ++p) w[p] = sum == 0 ? 0 : static_cast<float>(power(w[p]) / sum);
   }
 }
+bool has_base2(const R& a) { return a.lse_mode == "base2"; }
+flashinfer::comm::Signature signature_of(const R& a) {
+  return signature(CallKind::kDcpReduce, {rows_of(a.partial_o, 2), a.partial_o.size(-1),
+                                          static_cast<int64_t>(a.partial_o.dtype()), has_base2(a) ? 2 : 0});
+}
 void reduce(jit::CpuFn fn, const R& a) {
   const Peers p = peers_of(a);
   const int64_t rows = rows_of(a.partial_o, 2), d = a.partial_o.size(-1), item = a.partial_o.item_size();
-  const bool base2 = a.lse_mode == "base2";
+  const bool base2 = has_base2(a);
   const std::vector<Slices> in{slices_of(a.partial_o), {static_cast<std::byte*>(a.partial_lse.data()), 4}};
   std::vector<float> weights;
-  exchange(p, signature(CallKind::kDcpReduce, {rows, d, static_cast<int64_t>(a.partial_o.dtype()), base2 ? 2 : 0}),
-           rows, in, [&](int64_t first, int64_t n, const std::vector<std::vector<const std::byte*>>& at) {
+  exchange(p, signature_of(a), rows, in,
+           [&](int64_t first, int64_t n, const std::vector<std::vector<const std::byte*>>& at) {
              weigh(at[1], n, base2, weights);
              CpReduceParams k{.weights = weights.data(), .ranks = p.size, .rows = n, .d = d};
              std::copy(at[0].begin(), at[0].end(), k.source);
@@ -157,6 +170,9 @@ void reduce(jit::CpuFn fn, const R& a) {
 }
 op::Prepared prepare(const R& a) {
   return with_kernel<kReduce>(CpReduceConfig{a.partial_o.dtype()}, [&a](jit::CpuFn fn) { reduce(fn, a); });
+}
+op::Prepared prepare_reduce_cuda(const R& a) {
+  return prepare_cp_reduce_on_gpu(a.partial_o, a.partial_lse, has_base2(a), *a.out, signature_of(a), peers_of(a).gpu);
 }
 void fill_internal(R& a) {
   a.group = group_of(a.workspace);
@@ -174,7 +190,7 @@ constexpr op::Field reduce_fields[] = {
     op::attr<&R::group>("group", op::internal),
     op::attr<&R::call>("call", op::internal),
 };
-constexpr op::Candidate reduce_candidates[] = {op::cpu<prepare>()};
+constexpr op::Candidate reduce_candidates[] = {op::cuda<prepare_reduce_cuda>(), op::cpu<prepare>()};
 }  // namespace
 
 constinit const op::Op decode_cp_alltoall_op = op::collective(op::define<A, validate, nullptr, fill_internal>(

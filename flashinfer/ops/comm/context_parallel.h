@@ -15,7 +15,7 @@ namespace flashinfer {
 struct DecodeCpAlltoall {
   TensorView partial_o;      // [..., cp_size, d] f16|bf16, d * 2 a multiple of 16
   TensorView softmax_stats;  // [..., cp_size, s] f32, s even, at least 2
-  TensorView workspace;      // [cp_size, words] int64 of comm::share's memory
+  TensorView workspace;      // [cp_size, words] int64 of comm::share's or share_on_gpu's memory
   int64_t cp_rank = 0, cp_size = 1;
   std::optional<bool> enable_pdl{};  // CUDA only
   std::optional<TensorView> out_o{}, out_stats{};
@@ -29,7 +29,7 @@ std::pair<Tensor, Tensor> decode_cp_a2a_alltoall(const DecodeCpAlltoall& args);
 struct DecodeCpLseReduce {
   TensorView partial_o;    // [..., cp_size, d] f16|bf16
   TensorView partial_lse;  // [..., cp_size] f32
-  TensorView workspace;    // [cp_size, bytes] u8 of comm::share
+  TensorView workspace;    // [cp_size, bytes] u8 of comm::share or share_on_gpu
   int64_t cp_rank = 0, cp_size = 1;
   std::string lse_mode = "base2";  // or "basee": the base of partial_lse's logarithm
   std::optional<TensorView> out{};

@@ -43,6 +43,7 @@ MeetCudaParams AllReduceGpu::meet(const flashinfer::comm::Signature& call) const
   return {.words = reinterpret_cast<uint32_t*>(words.data()),
           .report = said->report(),
           .limit = static_cast<uint64_t>(flashinfer::comm::timeout_seconds() * 1e9),
+          .among = ranks >= 64 ? ~uint64_t{0} : (uint64_t{1} << ranks) - 1,
           .call = said->note(call),
           .rank = rank};
 }
@@ -68,7 +69,7 @@ void AllReduceGpu::launch(const jit::CudaLoaded& kernel, const void* params, siz
   said->check();
 }
 
-std::shared_ptr<AllReduceGpu> share_on_gpu(const std::shared_ptr<Group>& group, Device device, int64_t bytes,
+std::shared_ptr<AllReduceGpu> connect_gpus(const std::shared_ptr<Group>& group, Device device, int64_t bytes,
                                            const std::string& backend) {
   auto gpu = std::make_shared<AllReduceGpu>();
   gpu->device = device, gpu->rank = group->rank(), gpu->ranks = group->size();

@@ -43,7 +43,7 @@ struct AllReduceGpu {
 };
 /// Collective. `bytes`: of the largest input. backend: "peers", "nccl", or "auto": peers where all GPUs access each
 /// other's memory, else NCCL. NotImplementedError on every rank: the reasons why these ranks can use neither.
-std::shared_ptr<AllReduceGpu> share_on_gpu(const std::shared_ptr<flashinfer::comm::Group>& group, Device device,
+std::shared_ptr<AllReduceGpu> connect_gpus(const std::shared_ptr<flashinfer::comm::Group>& group, Device device,
                                            int64_t bytes, const std::string& backend);
 
 /// What a rank adds instead of its input: the sum of experts' rows.
@@ -81,6 +81,21 @@ struct ColumnsOnGpu {
   flashinfer::comm::Signature signature{};
 };
 op::Prepared prepare_columns_on_gpu(ColumnsOnGpu call, const std::shared_ptr<AllReduceGpu>& gpu);
+
+/// Sums of the blocks that each rank's input is divided into: sum s is of block `own` of sums[s]'s ranks, in this order
+/// in f32, rounded once, to block s of `out`. All have as many ranks; `copies`: one each, whose bytes they are.
+struct MixedCommOnGpu {
+  TensorView in, out;
+  int64_t blocks, own;
+  std::vector<std::vector<int>> sums;
+  bool copies = false;
+  flashinfer::comm::Signature signature{};
+};
+op::Prepared prepare_mixed_comm_on_gpu(const MixedCommOnGpu& call, const std::shared_ptr<AllReduceGpu>& gpu);
+/// quantized_all_reduce; bf16. A slot holds a group.
+op::Prepared prepare_quantized_sum_on_gpu(const TensorView& in, const TensorView& out, int64_t group,
+                                          const flashinfer::comm::Signature& signature,
+                                          const std::shared_ptr<AllReduceGpu>& gpu);
 
 /// Whether FlashInfer's rule chooses one shot: by the bytes that all ranks would receive.
 bool gpu_wants_one_shot(int64_t bytes, int64_t ranks);

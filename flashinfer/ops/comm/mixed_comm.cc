@@ -201,7 +201,7 @@ bool scatters(const M& a) {
 }
 bool gathers(const M& a) { return op_of(a) == MixedCommOp::kAllGather || op_of(a) == MixedCommOp::kAllReduceAllGather; }
 void validate(const M& a) {
-  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const AllReduceState& s = all_reduce_state_for(a.workspace, a.x_in, "x_in");
   FI_CHECK(a.op >= 0 && a.op <= 4, ValueError, "op is ", a.op, ", but must be in [0, 4]");
   for (const int64_t n : {a.local_tp_size, a.local_dp_size, a.inter_tp_size, a.inter_dp_size})
     FI_CHECK(n >= 1 && s.world_size % n == 0, ValueError, "a size is ", n,
@@ -212,7 +212,7 @@ void validate(const M& a) {
            "is ",
            grid.tp * grid.dp, ", but the group has ", s.world_size, " ranks");
   check_rows(a.x_in, "x_in", scatters(a) ? grid.dp : 1, "dp_size");
-  check_room(s, scatters(a) ? grid.dp : 1, a.x_in.item_size());
+  if (s.memory->window) check_room(s, scatters(a) ? grid.dp : 1, a.x_in.item_size());
 }
 op::Shape mixed_shape(const M& a) {
   const Grid grid(a);
@@ -241,15 +241,30 @@ std::vector<PartialSum> sums_of(const M& a, const Grid& grid, int64_t rank) {
   }
   return sums;
 }
+flashinfer::comm::Signature signature_of(const M& a, const Grid& grid) {
+  return signature(CallKind::kMixedComm, {a.op, grid.tp, grid.local_tp, grid.local_dp, a.x_in.size(0), a.x_in.numel(),
+                                          static_cast<int64_t>(a.x_in.dtype())});
+}
+op::Prepared prepare_mixed_cuda(const M& a) {
+  const std::shared_ptr<AllReduceGpu>& gpu = all_reduce_gpu_of(a.workspace);
+  const Grid grid(a);
+  MixedCommOnGpu call{.in = a.x_in,
+                      .out = *a.x_out,
+                      .blocks = scatters(a) ? grid.dp : 1,
+                      .own = scatters(a) ? grid.dp_of(gpu->rank) : 0,
+                      .sums = {},
+                      .copies = op_of(a) == MixedCommOp::kAllGather,
+                      .signature = signature_of(a, grid)};
+  for (PartialSum& sum : sums_of(a, grid, gpu->rank)) call.sums.push_back(std::move(sum.ranks));
+  return prepare_mixed_comm_on_gpu(call, gpu);
+}
 op::Prepared prepare_mixed(const M& a) {
   const jit::Loaded& kernel = sum_kernel(a.x_in.dtype(), true);
   if (!kernel.fn) return op::Unsupported{kernel.why_not};
   return [fn = kernel.fn, &a] {
-    const AllReduceState& s = all_reduce_state_of(a.workspace);
+    const AllReduceState& s = all_reduce_state_for(a.workspace, a.x_in, "x_in");
     const Grid grid(a);
-    PartialSums(a.x_in, scatters(a) ? grid.dp : 1, sums_of(a, grid, s.rank), s)
-        .run(fn, signature(CallKind::kMixedComm, {a.op, grid.tp, grid.local_tp, grid.local_dp, a.x_in.size(0),
-                                                  a.x_in.numel(), static_cast<int64_t>(a.x_in.dtype())}));
+    PartialSums(a.x_in, scatters(a) ? grid.dp : 1, sums_of(a, grid, s.rank), s).run(fn, signature_of(a, grid));
   };
 }
 void number_call(M& a) { a.call = number_of_call(a.workspace); }
@@ -270,7 +285,7 @@ constexpr op::Field mixed_fields[] = {
     op::out<&M::x_out>("x_out", nullptr, op::shape<mixed_shape>, op::same_as("x_in"), op::contiguous),
     op::attr<&M::call>("call", op::internal),
 };
-constexpr op::Candidate mixed_candidates[] = {op::cpu<prepare_mixed>()};
+constexpr op::Candidate mixed_candidates[] = {op::cuda<prepare_mixed_cuda>(), op::cpu<prepare_mixed>()};
 }  // namespace
 
 constinit const op::Op reduce_scatter_op = op::collective(op::define<R, validate, cost, number_call>(

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/comm/gpu_moe_a2a.h"
+#include "flashinfer/ops/comm/gpu_share.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 
 namespace flashinfer {
@@ -36,11 +38,15 @@ void validate(const Init& a) {
 void initialize(const Init& a) {
   const Peers p = peers_of(a.workspace, a.ep_rank, a.ep_size, "ep_rank", "ep_size");
   const MoeA2aLayout layout(a.ep_size, a.max_num_tokens, a.eplb_stats_num_experts);
-  *reinterpret_cast<MoeA2aHeader*>(p.own()) = {
+  const MoeA2aHeader header = {
       .magic = MoeA2aHeader::kMagic, .max_num_tokens = a.max_num_tokens, .eplb_experts = a.eplb_stats_num_experts};
+  if (p.gpu)
+    initialize_on_gpu(*p.gpu, header);
+  else
+    *reinterpret_cast<MoeA2aHeader*>(p.own()) = header;
   const int64_t info[] = {a.max_num_tokens, a.eplb_stats_num_experts, MoeA2aLayout::counts, layout.stats,
                           layout.places,    layout.payloads};
-  std::copy(std::begin(info), std::end(info), a.metainfo->data_as<int64_t>());
+  flashinfer::copy_bytes(a.metainfo->data(), a.metainfo->device(), info, kCpu, sizeof info);
 }
 void fill_internal(Init& a) { a.group = group_of(a.workspace); }
 op::Shape metainfo_shape(const Init&) { return {1, {6}}; }
@@ -60,21 +66,22 @@ constexpr op::Candidate init_candidates[] = {op::host<initialize>()};
 // ---- moe_a2a_sanitize_expert_ids ----
 void validate(const Sanitize& a) {
   check_backend(a.backend);
-  const auto window = flashinfer::comm::window_at(a.workspace.data());
-  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, window ? window->group().size() : 1);
+  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.workspace.size(0));
   FI_CHECK(m.header->dispatched, RuntimeError, "sanitize is called before dispatch");
   FI_CHECK(a.expert_ids.size(0) == m.peers.size && a.expert_ids.size(1) == m.header->runtime_max, ValueError,
            "expert_ids is ", to_string(a.expert_ids), ", but must be int32 [", m.peers.size, ", ",
            m.header->runtime_max, ", top_k], as the dispatch received it");
 }
 void sanitize(const Sanitize& a) {
-  const auto window = flashinfer::comm::window_at(a.workspace.data());
-  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, window->group().size());
+  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.workspace.size(0));
   const int64_t rows = a.expert_ids.size(1), k = a.expert_ids.size(2);
   const int32_t* counts = m.counts_of(m.peers.rank);
   for (int64_t s = 0; s < m.peers.size; ++s)
     std::fill_n(a.expert_ids.data_as<int32_t>() + (s * rows + counts[s]) * k, (rows - counts[s]) * k,
                 static_cast<int32_t>(a.invalid_expert_id));
+}
+op::Prepared prepare_sanitize(const Sanitize& a) {
+  return prepare_sanitize_on_gpu(a, memory_of(a.workspace, a.metainfo, a.ep_rank, a.workspace.size(0)));
 }
 void fill_internal(Sanitize& a) {
   a.group = group_of(a.workspace);
@@ -92,7 +99,7 @@ constexpr op::Field sanitize_fields[] = {
     op::attr<&Sanitize::group>("group", op::internal),
     op::in<&Sanitize::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
-constexpr op::Candidate sanitize_candidates[] = {op::cpu<sanitize>()};
+constexpr op::Candidate sanitize_candidates[] = {on_gpus<prepare_sanitize>(), op::cpu<sanitize>()};
 }  // namespace
 
 constinit const op::Op moe_a2a_initialize_op = op::collective(op::define<Init, validate, nullptr, fill_internal>(
@@ -103,19 +110,13 @@ constinit const op::Op moe_a2a_sanitize_op = op::collective(op::define<Sanitize,
     "Writes invalid_expert_id where the received rows of expert_ids hold no token.", sanitize_fields,
     sanitize_candidates, nullptr));
 
-/// Of what the checks read themselves.
-static void check_on_host(const TensorView& t, const char* name) {
-  FI_CHECK(host_can_read(t.device()), NotImplementedError, name, " is on ", to_string(t.device()),
-           ", but must be on the CPU: this op has no kernel for GPUs yet");
-}
-
 MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, int64_t ep_rank, int64_t ep_size) {
   Peers p = peers_of(workspace, ep_rank, ep_size, "ep_rank", "ep_size");
-  auto* header = reinterpret_cast<MoeA2aHeader*>(p.own());
-  FI_CHECK(p.bytes() >= int64_t{sizeof(MoeA2aHeader)} && header->magic == MoeA2aHeader::kMagic, ValueError,
+  auto* header = p.gpu ? p.gpu->header.get() : reinterpret_cast<MoeA2aHeader*>(p.own());
+  FI_CHECK(header && p.bytes() >= int64_t{sizeof(MoeA2aHeader)} && header->magic == MoeA2aHeader::kMagic, ValueError,
            "workspace was not prepared: call moe_a2a_initialize first");
   const MoeA2aLayout layout(p.size, header->max_num_tokens, header->eplb_experts);
-  check_on_host(metainfo, "metainfo");
+  if (!host_can_read(metainfo.device())) return {std::move(p), header, layout};
   const auto* info = metainfo.data_as<int64_t>();
   FI_CHECK(info[0] == header->max_num_tokens && info[1] == header->eplb_experts && info[5] == layout.payloads,
            ValueError, "metainfo is not that which moe_a2a_initialize returned for this workspace");
@@ -123,7 +124,7 @@ MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, 
 }
 
 std::optional<TensorView> state_of(const TensorView& workspace, MoeA2aRead read) {
-  const auto window = workspace.defined() ? flashinfer::comm::window_at(workspace.data()) : nullptr;
+  const auto window = workspace.defined() ? flashinfer::comm::window_at(workspace.data()) : nullptr;  // null on a GPU
   if (!window || window->bytes() < int64_t{sizeof(MoeA2aHeader)}) return std::nullopt;
   const auto& h = *reinterpret_cast<const MoeA2aHeader*>(window->own());
   if (h.magic != MoeA2aHeader::kMagic) return std::nullopt;
@@ -141,7 +142,8 @@ uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64
   if (!mask) return all;
   FI_CHECK(enabled, ValueError, "active_rank_mask is given, but enable_rank_mask is False");
   FI_CHECK(mask->numel() == 1, ValueError, "active_rank_mask is ", to_string(*mask), ", but must be one uint64");
-  check_on_host(*mask, "active_rank_mask");
+  FI_CHECK(host_can_read(mask->device()), ValueError, "active_rank_mask is on ", to_string(mask->device()),
+           ", but must be on the CPU");
   const uint64_t bits = mask->data_as<uint64_t>()[0] & all;
   FI_CHECK(bits >> ep_rank & 1, ValueError, "active_rank_mask is ", bits, ", but must have the bit of ep_rank, ",
            ep_rank);
@@ -180,7 +182,7 @@ MoeAlltoAll::MoeAlltoAll(const std::shared_ptr<comm::Group>& group, const MoeAll
           ? args.workspace_size_per_rank
           : moe_a2a_get_workspace_size_per_rank(group->size(), args.max_num_tokens,
                                                 2 * args.hidden_size + 8 * args.top_k, 2 * args.hidden_size);
-  memory_ = comm::share(group, bytes);
+  memory_ = args.device.type == DeviceType::kCPU ? comm::share(group, bytes) : share_on_gpu(group, args.device, bytes);
   metainfo_ = moe_a2a_initialize({.workspace = memory_,
                                   .ep_rank = group->rank(),
                                   .ep_size = group->size(),

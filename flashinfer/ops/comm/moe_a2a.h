@@ -24,7 +24,7 @@ int64_t moe_a2a_get_workspace_size_per_rank(int64_t ep_size, int64_t max_num_tok
                                             int64_t combine_bytes, int64_t eplb_stats_num_experts = 0);
 
 struct MoeA2aInitialize {
-  TensorView workspace;  // [ep_size, bytes] u8, of comm::share
+  TensorView workspace;  // [ep_size, bytes] u8, of comm::share or share_on_gpu
   int64_t ep_rank = 0, ep_size = 1, max_num_tokens = 1, eplb_stats_num_experts = 0;
   std::string backend = "trtllm";
   std::optional<TensorView> metainfo{};
@@ -61,7 +61,8 @@ struct MoeA2aReceived {
 /// Sends each token once to every rank that has one of its experts: the first num_experts mod ep_size ranks have one
 /// more than the others, in the order of the ids. Slice s of a received payload has the tokens of rank s in their
 /// order; rows behind them keep what was there. What is received stays until the next combine or dispatch begins on any
-/// rank. `memory` is the tensor of comm::share that `workspace` views; the results keep it alive.
+/// rank. `memory` is the tensor of comm::share or share_on_gpu that `workspace` views; the results keep it alive. On a
+/// GPU ids that are no expert's count as negative ones, and after a failure (docs/comm.md) the rows are undefined.
 /// Every rank passes the same numbers, payload types and mask. ValueError: arguments that do not fit together or into
 /// the workspace; RuntimeError: a rank that calls something else, died or does not arrive in time.
 MoeA2aReceived moe_a2a_dispatch(MoeA2aDispatch args, const Tensor& memory);
@@ -107,6 +108,7 @@ struct MoeAlltoAllInit {
   int64_t max_num_tokens = 1, top_k = 1, num_experts = 1;
   int64_t hidden_size = 0;              // with 0, workspace_size_per_rank is needed
   int64_t workspace_size_per_rank = 0;  // 0: for hidden_size 16-bit elements, ids and weights
+  Device device{};                      // of the tensors: the CPU, or this rank's GPU
 };
 /// The calls above over memory of their own. The constructor is collective. Each dispatch is followed by a combine.
 class MoeAlltoAll {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flashinfer/ops/comm/gpu_moe_a2a.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/common/task_scratch.h"
@@ -106,14 +107,16 @@ void share_rows(jit::CpuFn narrow, const A& a, const MoeA2aMemory& m, uint64_t a
   }
 }
 
+flashinfer::comm::Signature signature_of(const A& a, const MoeA2aHeader& h, uint64_t active) {
+  return signature(CallKind::kMoeCombine, {h.runtime_max, hidden(a), static_cast<int64_t>(a.payload.dtype()),
+                                           h.combine_offset, a.use_low_precision, static_cast<int64_t>(active)});
+}
 void launch(jit::CpuFn fn, jit::CpuFn narrow, const A& a) {
   const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
   MoeA2aHeader& h = *m.header;
   const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
   share_rows(narrow, a, m, active);
-  m.peers.meet(signature(CallKind::kMoeCombine, {h.runtime_max, hidden(a), static_cast<int64_t>(a.payload.dtype()),
-                                                 h.combine_offset, a.use_low_precision, static_cast<int64_t>(active)}),
-               active);
+  m.peers.meet(signature_of(a, h, active), active);
   MoeCombineParams p{.places = m.places(), .tokens = h.tokens, .top_k = h.top_k, .d = hidden(a)};
   p.row_bytes = row_bytes(a);
   for (int64_t r = 0; r < a.ep_size; ++r)
@@ -142,6 +145,11 @@ op::Prepared prepare(const A& a) {
     narrow = n.fn;
   }
   return [fn = kernel.fn, narrow, &a] { launch(fn, narrow, a); };
+}
+op::Prepared prepare_cuda(const A& a) {
+  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  return prepare_combine_on_gpu(a, m, active, out_dtype(a), quant_of(a), signature_of(a, *m.header, active));
 }
 void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kPlaces); }
 
@@ -178,7 +186,7 @@ constexpr op::Field fields[] = {
     op::attr<&A::ranks>("ranks", op::internal),
     op::in<&A::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+constexpr op::Candidate candidates[] = {on_gpus<prepare_cuda>(), op::cpu<prepare>()};
 }  // namespace
 
 constinit const op::Op moe_a2a_combine_op = op::collective(op::define<A, validate, cost, fill_internal>(

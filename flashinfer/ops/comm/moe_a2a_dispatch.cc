@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "flashinfer/op/device_indices.h"
+#include "flashinfer/ops/comm/gpu_moe_a2a.h"
 #include "flashinfer/ops/comm/moe_a2a_layout.h"
 #include "flashinfer/ops/common/rows.h"
 
@@ -17,17 +19,7 @@ int64_t tokens(const A& a) { return a.token_selected_experts.size(0); }
 int64_t columns(const TensorView& t) { return t.size(1); }
 int64_t row_bytes(const TensorView& t) { return columns(t) * t.item_size(); }
 
-/// Offsets of the payloads in each rank's part, and of combine's behind them.
-struct Offsets {
-  Offsets(const std::vector<TensorView>& payloads, int64_t first, int64_t ep_size, int64_t runtime_max) : end(first) {
-    for (size_t i = 0; i < payloads.size() && i < at.size(); ++i) {
-      at[i] = end;
-      end = round_up(end + ep_size * runtime_max * row_bytes(payloads[i]), MoeA2aLayout::kAlign);
-    }
-  }
-  std::array<int64_t, kMoeA2aPayloads> at{};
-  int64_t end;
-};
+using Offsets = MoeA2aOffsets;
 
 void check_payloads(const A& a) {
   const auto n = static_cast<int64_t>(a.input_payloads.size());
@@ -37,8 +29,8 @@ void check_payloads(const A& a) {
     const TensorView& p = a.input_payloads[static_cast<size_t>(i)];
     FI_CHECK(p.rank() == 2 && p.size(0) == tokens(a), ValueError, "input_payloads[", i, "] is ", to_string(p),
              ", but must be [", tokens(a), ", columns], a row for each row of token_selected_experts");
-    FI_CHECK(p.device().type == DeviceType::kCPU, NotImplementedError, "input_payloads[", i, "] is on ",
-             to_string(p.device()), ", but must be on the CPU: this op has no kernel for GPUs yet");
+    FI_CHECK(p.device() == a.workspace.device(), ValueError, "input_payloads[", i, "] is on ", to_string(p.device()),
+             ", but the workspace was made for ", to_string(a.workspace.device()));
     FI_CHECK(p.is_contiguous(), ValueError, "input_payloads[", i, "] is ", to_string(p), ", but must be contiguous");
     FI_CHECK(columns(p) < int64_t{1} << 24, ValueError, "input_payloads[", i, "] is ", to_string(p),
              ", but must have fewer than 2^24 columns");
@@ -81,7 +73,9 @@ void validate(const A& a) {
     check_place(a.*kReceived[i], str("received_", i), offsets.at[i]);
   }
   check_place(a.eplb_gathered_stats, "eplb_gathered_stats", m.layout.stats);
-  const auto* ids = a.token_selected_experts.data_as<int32_t>();
+  const op::HostIndices experts(a.token_selected_experts);
+  if (!experts) return;  // a GPU's
+  const auto* ids = (*experts).data_as<int32_t>();
   for (int64_t i = 0; i < a.token_selected_experts.numel(); ++i)
     FI_CHECK(ids[i] < a.num_experts, ValueError, "token_selected_experts[", i / a.top_k, "][", i % a.top_k, "] is ",
              ids[i], ", but num_experts is ", a.num_experts);
@@ -145,8 +139,7 @@ void launch(const A& a) {
   MoeA2aHeader& h = *m.header;
   const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, a.runtime_max_tokens_per_rank);
-  // Others may still read what the last dispatch sent them, unless a combine followed it.
-  if (h.dispatched) m.peers.meet(signature(CallKind::kMoeReuse, {static_cast<int64_t>(active)}), active);
+  if (overwrites(h, offsets)) m.peers.meet(signature(CallKind::kMoeReuse, {static_cast<int64_t>(active)}), active);
   const auto counts = plan(a, m.places(), active);
   send_rows(a, m, offsets);
   h.bytes_sent = 0;
@@ -176,6 +169,11 @@ void launch(const A& a) {
   m.peers.meet(signature_of(a, h, active), active);
   h.tokens = tokens(a), h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
   h.combine_offset = offsets.end, h.dispatched = 1;
+}
+op::Prepared prepare_cuda(const A& a) {
+  const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  return prepare_dispatch_on_gpu(a, m, active, signature_of(a, *m.header, active));
 }
 void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kHeader); }
 
@@ -233,7 +231,7 @@ constexpr op::Field fields[] = {
     op::attr<&A::ranks>("ranks", op::internal),
     op::in<&A::workspace_state>("workspace_state", "b", DType::kU8, op::internal),
 };
-constexpr op::Candidate candidates[] = {op::cpu<launch>()};
+constexpr op::Candidate candidates[] = {on_gpus<prepare_cuda>(), op::cpu<launch>()};
 }  // namespace
 
 constinit const op::Op moe_a2a_dispatch_op = op::collective(op::define<A, validate, cost, fill_internal>(
@@ -262,12 +260,12 @@ MoeA2aReceived moe_a2a_dispatch(MoeA2aDispatch a, const Tensor& memory) {
   const bool fits = offsets.end <= m.peers.bytes();  // else the call says so
   for (size_t i = 0; fits && i < a.input_payloads.size(); ++i) {
     const TensorView& p = a.input_payloads[i];
-    a.*kReceived[i] = TensorView(m.peers.own() + offsets.at[i], p.dtype(), {a.ep_size, most, columns(p)});
+    a.*kReceived[i] = TensorView(m.peers.own() + offsets.at[i], p.dtype(), {a.ep_size, most, columns(p)}, p.device());
     r.payloads.emplace_back(*(a.*kReceived[i]), memory.owner());
   }
   if (a.eplb_local_stats && a.eplb_local_stats->numel() == m.header->eplb_experts) {  // else the call says so
-    a.eplb_gathered_stats =
-        TensorView(m.peers.own() + m.layout.stats, DType::kI32, {a.ep_size, m.header->eplb_experts});
+    a.eplb_gathered_stats = TensorView(m.peers.own() + m.layout.stats, DType::kI32, {a.ep_size, m.header->eplb_experts},
+                                       a.eplb_local_stats->device());
     r.eplb_gathered_stats = Tensor(*a.eplb_gathered_stats, memory.owner());
   }
   op::call(moe_a2a_dispatch_op, a);

@@ -3,6 +3,7 @@
 //
 //   header | tokens received from each rank | statistics | places of the own tokens | payloads | combine's payload
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "flashinfer/core/int_math.h"
@@ -13,7 +14,8 @@
 
 namespace flashinfer::ops::comm {
 
-/// At the beginning of each rank's part; its rank alone reads and writes it.
+/// At the beginning of each rank's part; its rank alone reads and writes it. That of a GPU lies in the host's memory
+/// (GpuShare), since it has what the host knows; without bytes_sent.
 struct MoeA2aHeader {
   static constexpr uint64_t kMagic = 0x3161326165'6f6d;
   uint64_t magic;
@@ -34,6 +36,24 @@ struct MoeA2aLayout {
   int64_t stats, places, payloads;
 };
 
+/// Offsets of the payloads in each rank's part, and of combine's behind them.
+struct MoeA2aOffsets {
+  MoeA2aOffsets(const std::vector<TensorView>& payloads, int64_t first, int64_t ep_size, int64_t runtime_max)
+      : end(first) {
+    for (size_t i = 0; i < payloads.size() && i < at.size(); ++i) {
+      at[i] = end;
+      end = round_up(end + ep_size * runtime_max * payloads[i].size(1) * payloads[i].item_size(), MoeA2aLayout::kAlign);
+    }
+  }
+  std::array<int64_t, kMoeA2aPayloads> at{};
+  int64_t end;
+};
+/// Whether a dispatch must wait before it writes: others may still read what the last dispatch sent them, unless a
+/// combine followed it; or, behind a combine, rows of its payload where the new ones lie. The same on all ranks.
+inline bool overwrites(const MoeA2aHeader& h, const MoeA2aOffsets& offsets) {
+  return h.dispatched || (h.combine_offset != 0 && offsets.end > h.combine_offset);
+}
+
 /// Experts of rank r: [first(r), first(r + 1)). The first `more` ranks have one more than the others.
 struct ExpertOwners {
   ExpertOwners(int64_t num_experts, int64_t ep_size) : base(num_experts / ep_size), more(num_experts % ep_size) {}
@@ -52,7 +72,7 @@ struct MoeA2aMemory {
   int32_t* counts_of(int64_t r) const { return reinterpret_cast<int32_t*>(peers.of(r) + MoeA2aLayout::counts); }
   uint32_t* places() const { return reinterpret_cast<uint32_t*>(peers.own() + layout.places); }
 };
-/// ValueError: a workspace that was not initialised, or metainfo of another one.
+/// ValueError: a workspace that was not initialised, or metainfo of another one (on a GPU it is not looked at).
 MoeA2aMemory memory_of(const TensorView& workspace, const TensorView& metainfo, int64_t ep_rank, int64_t ep_size);
 
 /// What a call of this rank reads in its part of the workspace, for recordings: the header, and up to the counts, or up

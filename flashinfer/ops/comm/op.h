@@ -8,6 +8,7 @@
 #include "flashinfer/comm/group.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/comm/context_parallel.h"
+#include "flashinfer/ops/comm/gpu_share.h"
 #include "flashinfer/ops/comm/mixed_comm.h"
 #include "flashinfer/ops/comm/moe_a2a.h"
 #include "flashinfer/ops/comm/quantized.h"

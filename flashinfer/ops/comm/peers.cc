@@ -7,6 +7,7 @@
 
 #include "flashinfer/comm/share.h"
 #include "flashinfer/op/observer.h"
+#include "flashinfer/ops/comm/gpu.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer::ops::comm {
@@ -67,23 +68,27 @@ std::string describe_call(const Signature& s) {
 
 Peers peers_of(const TensorView& workspace, int64_t rank, int64_t size, const char* rank_name, const char* size_name) {
   auto window = flashinfer::comm::window_at(workspace.data());
-  FI_CHECK(window, ValueError, "workspace is ", to_string(workspace),
+  auto gpu = window ? nullptr : gpu_share_at(workspace.data());
+  FI_CHECK(window || gpu, ValueError, "workspace is ", to_string(workspace),
            ", but must be memory that ranks share, whole: a tensor of comm::share (Python: MnnvlMemory)");
-  const auto& group = window->group();
+  const auto& group = window ? window->group() : *gpu->group;
   FI_CHECK(size == group.size(), ValueError, size_name, " is ", size, ", but workspace is shared by ", group.size(),
            " ranks");
   FI_CHECK(rank == group.rank(), ValueError, rank_name, " is ", rank, ", but this process is rank ", group.rank(),
            " of workspace");
-  return {std::move(window), group.rank(), group.size()};
+  return {std::move(window), std::move(gpu), group.rank(), group.size()};
 }
 std::string group_of(const TensorView& workspace) {
-  const auto window = workspace.defined() ? flashinfer::comm::window_at(workspace.data()) : nullptr;
-  return window ? window->group().name() : "";
+  if (!workspace.defined()) return "";
+  if (const auto window = flashinfer::comm::window_at(workspace.data())) return window->group().name();
+  const auto gpu = gpu_share_at(workspace.data());
+  return gpu ? gpu->group->name() : "";
 }
 int64_t number_of_call(const TensorView& workspace) {
   if (!op::observed() || !workspace.defined()) return -1;
-  const auto window = flashinfer::comm::window_at(workspace.data());
-  return window ? static_cast<int64_t>(window->phase()) : -1;
+  if (const auto window = flashinfer::comm::window_at(workspace.data())) return static_cast<int64_t>(window->phase());
+  const auto gpu = gpu_share_at(workspace.data());
+  return gpu ? gpu->gpu->calls : -1;
 }
 
 void copy_bytes(const void* from, std::byte* to, int64_t bytes) {

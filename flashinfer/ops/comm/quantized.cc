@@ -18,14 +18,21 @@ constexpr int64_t kMostGroup = 1 << 20;
 /// Bytes of `groups` groups: their codes, then their scales.
 int64_t group_bytes(const A& a) { return a.scale_group + 4; }
 void validate(const A& a) {
-  const AllReduceState& s = all_reduce_state_of(a.workspace);
+  const AllReduceState& s = all_reduce_state_for(a.workspace, a.inp, "inp");
+  const std::shared_ptr<AllReduceGpu>& gpu = s.memory->gpu;
+  const int64_t slot = gpu ? gpu->slot : s.memory->slot;
   FI_CHECK(a.inp.numel() % 8 == 0, ValueError, "inp is ", to_string(a.inp),
            ", but its elements must be a multiple of 8");
   FI_CHECK(a.scale_group >= 8 && a.scale_group <= kMostGroup && a.scale_group % 8 == 0, ValueError, "scale_group is ",
            a.scale_group, ", but must be a multiple of 8 in [8, ", kMostGroup, "]");
-  FI_CHECK(s.memory->slot >= group_bytes(a), ValueError, "workspace moves ", s.memory->slot,
+  const bool whole = gpu && !gpu->memory;  // NCCL has no slots
+  FI_CHECK(whole || slot >= group_bytes(a), ValueError, "workspace moves ", slot,
            " bytes at a time, but a group needs ", group_bytes(a),
            ": make it for larger inputs (max_token_num, hidden_dim)");
+}
+
+flashinfer::comm::Signature signature_of(const A& a) {
+  return signature(CallKind::kQuantizedAllReduce, {a.inp.numel(), a.scale_group});
 }
 
 class Sum {
@@ -44,8 +51,7 @@ class Sum {
       return;
     }
     move_in_pieces(
-        s_, std::max<int64_t>(1, ceil_div(groups_, groups_a_piece_)),
-        signature(CallKind::kQuantizedAllReduce, {a_.inp.numel(), a_.scale_group}),
+        s_, std::max<int64_t>(1, ceil_div(groups_, groups_a_piece_)), signature_of(a_),
         [&](int64_t k, uint64_t phase) { quantize(k, phase); }, [] {},
         [&](int64_t k, uint64_t phase) { finish(k, phase); });
   }
@@ -92,7 +98,12 @@ op::Prepared prepare(const A& a) {
   if (!quantize.fn) return op::Unsupported{quantize.why_not};
   const jit::Loaded& sum = jit::cpu_kernel<kSum>(QuantizedSumConfig{a.inp.dtype()});
   if (!sum.fn) return op::Unsupported{sum.why_not};
-  return [quantize = quantize.fn, sum = sum.fn, &a] { Sum(a, all_reduce_state_of(a.workspace), quantize, sum).run(); };
+  return [quantize = quantize.fn, sum = sum.fn, &a] {
+    Sum(a, all_reduce_state_for(a.workspace, a.inp, "inp"), quantize, sum).run();
+  };
+}
+op::Prepared prepare_cuda(const A& a) {
+  return prepare_quantized_sum_on_gpu(a.inp, *a.output, a.scale_group, signature_of(a), all_reduce_gpu_of(a.workspace));
 }
 op::Shape out_shape(const A& a) {
   op::Shape s{a.inp.rank(), {}};
@@ -102,7 +113,7 @@ op::Shape out_shape(const A& a) {
 void number_call(A& a) { a.call = number_of_call(a.workspace); }
 op::Cost cost(const A& a) {
   const double n = static_cast<double>(a.inp.numel()),
-               w = static_cast<double>(all_reduce_state_of(a.workspace).world_size);
+               w = static_cast<double>(all_reduce_state_for(a.workspace, a.inp, "inp").world_size);
   return {.bytes = n * (5 + w), .flops = n * (2 * w + 6)};
 }
 
@@ -114,7 +125,7 @@ constexpr op::Field fields[] = {
                         op::may_alias("inp")),
     op::attr<&A::call>("call", op::internal),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>()};
 }  // namespace
 
 constinit const op::Op quantized_all_reduce_op = op::collective(op::define<A, validate, cost, number_call>(

@@ -87,7 +87,7 @@ void launch_init(const Init& a) {
   const auto memory = std::make_shared<AllReduceMemory>();
   memory->slot = agree(*group, a);
   if (const Device device = *parse_device(a.device); device.type != DeviceType::kCPU)
-    memory->gpu = share_on_gpu(group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype), a.backend);
+    memory->gpu = connect_gpus(group, device, a.max_token_num * a.hidden_dim * size_of(a.dtype), a.backend);
   else
     memory->window = group->window((AllReduceMemory::kInputs + AllReduceMemory::kSums) * memory->slot,
                                    a.backend == "auto" ? "" : a.backend);
@@ -135,12 +135,6 @@ static const AllReduceState& usable_state_of(const op::Object* workspace) {
            workspace ? str("a ", workspace->class_name) : "missing", ", but must be an AllReduceFusionWorkspace");
   const auto& s = workspace->as<AllReduceState>();
   FI_CHECK(s.memory, RuntimeError, "workspace has no group: it was destroyed, or is that of a recording");
-  return s;
-}
-const AllReduceState& all_reduce_state_of(const op::Object* workspace) {
-  const AllReduceState& s = usable_state_of(workspace);
-  FI_CHECK(s.memory->window, NotImplementedError, "workspace was made for ", to_string(s.memory->gpu->device),
-           ", but this op has no kernel for GPUs yet");
   return s;
 }
 const AllReduceState& all_reduce_state_for(const op::Object* workspace, const TensorView& input, const char* name) {

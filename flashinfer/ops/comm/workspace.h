@@ -40,11 +40,8 @@ struct AllReduceState {
   std::string group{}, id{};                  // the group's name; the same on all ranks, and of no other workspace
 };
 
-/// The state of a call's `workspace`. TypeError: it is another object; RuntimeError: it has no memory;
-/// NotImplementedError: it was made for GPUs.
-const AllReduceState& all_reduce_state_of(const op::Object* workspace);
-/// The same for an op that runs on GPUs too. ValueError: the workspace was made for another device than that of
-/// `input`, the argument `name`.
+/// The state of a call's `workspace`. TypeError: it is another object; RuntimeError: it has no memory; ValueError: it
+/// was made for another device than that of `input`, the argument `name`.
 const AllReduceState& all_reduce_state_for(const op::Object* workspace, const TensorView& input, const char* name);
 /// The workspace's part on GPUs; null when it was made for the CPU.
 const std::shared_ptr<AllReduceGpu>& all_reduce_gpu_of(const op::Object* workspace);

@@ -41,6 +41,7 @@ struct MeetCudaParams {
   uint32_t* words;     // [kPhaseWords]
   MeetReport* report;  // null with one rank
   uint64_t limit;      // nanoseconds that a block waits for another rank
+  uint64_t among;      // bit r: rank r takes part
   uint32_t call;       // of what all ranks must pass alike; not 0
   int rank;
 };

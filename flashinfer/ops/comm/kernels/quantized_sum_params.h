@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "flashinfer/ops/comm/kernels/params.h"
+#include "flashinfer/ops/comm/kernels/meet_params.h"
 
 namespace flashinfer {
 
@@ -25,6 +25,39 @@ struct QuantizedSumParams {
   int ranks;
   int64_t n, group, groups_per_task;
   void* out;  // the sum
+};
+
+/// On GPUs: a warp a group.
+enum class QuantizedSumWay : unsigned char {
+  kPeers,     // through the ranks' memory
+  kQuantize,  // this rank's codes and scales to `own`
+  kGathered,  // those of rank r are at `own` + r * slot
+};
+struct QuantizedSumCudaConfig {
+  QuantizedSumWay way;
+  unsigned char aligned;  // x and out to 16 bytes
+  unsigned short threads;
+
+  /// As AllReduceCudaConfig: up to 128 registers a thread.
+  constexpr int min_blocks() const { return 512 / threads; }
+
+  static constexpr const char* kName = "flashinfer::QuantizedSumCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("way", way);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const QuantizedSumCudaConfig&, const QuantizedSumCudaConfig&) = default;
+};
+struct QuantizedSumCudaParams {
+  const void* source[kAllReduceRanks];  // the memory of each rank
+  const void* x;
+  void* out;
+  uint8_t* own;
+  int64_t n, group, groups, slot;  // n elements in `groups` groups, the last one maybe shorter; slot: bytes
+  int ranks;
+  MeetCudaParams meet;
 };
 
 }  // namespace flashinfer

@@ -11,7 +11,8 @@
 
 namespace flashinfer::cu {
 
-/// A block's part in a launch. memory[r]: that of rank r.
+/// A block's part in a launch. memory[r]: that of rank r; kRanks: how many there are at most, and threads of a block at
+/// least.
 template <int kRanks>
 class Meeting {
  public:
@@ -39,7 +40,7 @@ class Meeting {
     if constexpr (kRanks > 1) {
       sync_threads();
       const uint32_t r = thread_x();
-      if (r < kRanks && static_cast<int>(r) != p_.rank) {
+      if (r < kRanks && static_cast<int>(r) != p_.rank && (p_.among >> r & 1) != 0) {
         const uint64_t call = ok_ ? p_.call : 0;
         store_release_system(flag_of(static_cast<int>(r), p_.rank), call << 32 | (phase_ + n));
         if (ok_ && !wait_for(r, phase_ + n)) {
