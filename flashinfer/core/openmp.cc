@@ -18,9 +18,14 @@ namespace {
 /// runtimes too.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned num_threads, unsigned flags);
 
-/// GOMP_parallel of a runtime that is already loaded; loads none.
-Parallel find_parallel() {
-  void* found = nullptr;
+struct Entries {
+  Parallel parallel = nullptr;
+  int (*max_threads)() = nullptr;
+};
+
+/// GOMP_parallel and omp_get_max_threads of a runtime that is already loaded; loads none.
+Entries find_entries() {
+  Entries found;
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* result) {
         const char* slash = std::strrchr(info->dlpi_name, '/');
@@ -30,17 +35,18 @@ Parallel find_parallel() {
           runtime = runtime || std::strncmp(file, name, std::strlen(name)) == 0;
         if (!runtime) return 0;
         if (void* library = ::dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD)) {
-          *static_cast<void**>(result) =
-              ::dlsym(library, "GOMP_parallel");  // the handle is kept: the runtime stays loaded
+          Entries& entries = *static_cast<Entries*>(result);  // the handle is kept: the runtime stays loaded
+          entries.parallel = reinterpret_cast<Parallel>(::dlsym(library, "GOMP_parallel"));
+          entries.max_threads = reinterpret_cast<int (*)()>(::dlsym(library, "omp_get_max_threads"));
         }
-        return *static_cast<void**>(result) != nullptr ? 1 : 0;
+        return static_cast<Entries*>(result)->parallel != nullptr ? 1 : 0;
       },
       &found);
-  return reinterpret_cast<Parallel>(found);
+  return found;
 }
 
 std::atomic<bool> g_forked{false};
-Parallel g_parallel = nullptr;
+Entries g_entries;  // of available()
 
 struct Job {
   Executor::Task task;
@@ -73,25 +79,30 @@ void run(void* self, int64_t n, Executor::Task task, void* arg) {
     return;
   }
   Job job{task, arg, n, threads};
-  g_parallel(work, &job, static_cast<unsigned>(threads), 0);
+  g_entries.parallel(work, &job, static_cast<unsigned>(threads), 0);
+}
+
+bool available() {
+  static constinit Once<bool> found;
+  return found.get([] {
+    g_entries = find_entries();
+    if (g_entries.parallel) pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+    return g_entries.parallel != nullptr;
+  });
 }
 
 }  // namespace
 
 Executor openmp_executor(int threads) {
-  static constinit Once<bool> found;
-  const bool available = found.get([] {
-    g_parallel = find_parallel();
-    if (g_parallel) pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
-    return g_parallel != nullptr;
-  });
   Executor e;
-  if (!available) return e;
+  if (!available()) return e;
   e.self = reinterpret_cast<void*>(static_cast<intptr_t>(std::max(threads, 1)));
   e.threads = std::max(threads, 1);
   e.run = run;
   return e;
 }
+
+int openmp_threads() { return available() && g_entries.max_threads ? g_entries.max_threads() : 0; }
 
 bool is_openmp(const Executor& e) { return e.run == run; }
 

@@ -13,6 +13,10 @@ namespace flashinfer {
 /// none. As usual in OpenMP, the workers belong to the calling thread. In a forked child, which has no OpenMP workers,
 /// tasks run on the library's own pool.
 Executor openmp_executor(int threads);
+/// Threads of the runtime's next parallel region (omp_get_max_threads); 0 when this process has loaded none. It may
+/// exceed the CPUs that the calling thread may use: a runtime that binds its threads (OMP_PROC_BIND, GOMP_CPU_AFFINITY)
+/// binds the main thread, too.
+int openmp_threads();
 /// True for an executor of openmp_executor().
 bool is_openmp(const Executor& e);
 

@@ -29,6 +29,18 @@ def test_threads_of_this_thread():
         flashinfer.set_num_threads(-1)
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+def test_bound_threads_are_all_used():
+    """OpenMP may bind its threads, and then the main thread has one CPU (vLLM's workers): calls run on all of OpenMP's threads, not on one."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    program = "import os, torch, flashinfer; flashinfer.rmsnorm(torch.ones(300, 256), torch.ones(256)); print(len(os.sched_getaffinity(0)), flashinfer.get_num_threads(), torch.get_num_threads())"
+    for variables, expected in (({}, "1 2 2"), ({"FLASHINFER_NUM_THREADS": "1"}, "1 1 2")):
+        bound = {"OMP_NUM_THREADS": "2", "GOMP_CPU_AFFINITY": " ".join(map(str, cpus)), **variables}
+        env = {k: v for k, v in os.environ.items() if k != "FLASHINFER_NUM_THREADS"} | bound | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+        assert done.stdout.split() == expected.split(), done.stderr
+
+
 def test_results_do_not_depend_on_threads():
     x, w = torch.randn(300, 256), torch.randn(256)
     expected = flashinfer.rmsnorm(x, w)

@@ -3,6 +3,7 @@
 attention in double precision. tools/vllm_check.sh runs them inside vLLM."""
 import pathlib
 import sys
+import time
 import types
 
 import pytest
@@ -34,6 +35,16 @@ class Builder:
                                      decode=types.SimpleNamespace(block_table=m.block_table_tensor[:n], seq_lens=m.seq_lens[:n]) if n else None)
 
 
+class SpinCondition:
+    """A reader that spins for a second after each message, then sleeps until it is notified."""
+
+    def __init__(self):
+        self.last_read, self.busy_loop_s, self.idle = time.monotonic(), 1, []
+
+    def wait(self, timeout_ms=None):
+        self.idle.append(timeout_ms)
+
+
 @pytest.fixture(scope="module")
 def plugin():
     """The plugin's modules over the stand-ins."""
@@ -54,13 +65,14 @@ def plugin():
     stand_in("vllm.v1.attention.backends.cpu_attn", CPUAttentionBackend=type("Backend", (), {}), CPUAttentionBackendImpl=Impl, CPUAttentionMetadataBuilder=Builder)
     stand_in("vllm.v1.attention.backends.mla.cpu_mla", CPUMLAImpl=Impl)
     stand_in("vllm.model_executor.layers.attention.mla_attention", MLACommonBackend=type("Backend", (), {}), MLACommonMetadataBuilder=Builder)
+    stand_in("vllm.distributed.device_communicators.shm_broadcast", SpinCondition=SpinCondition)
     stand_in("vllm.model_executor.layers.utils", dispatch_cpu_unquantized_gemm=lambda layer, remove_weight: "vLLM's own")
     sys.modules["vllm.model_executor.layers"].utils = sys.modules["vllm.model_executor.layers.utils"]
     sys.path.insert(0, str(FOLDER))
     try:
-        from flashinfer_vllm import attention, linear, mla
+        from flashinfer_vllm import attention, linear, mla, waiting
 
-        yield types.SimpleNamespace(attention=attention, linear=linear, mla=mla)
+        yield types.SimpleNamespace(attention=attention, linear=linear, mla=mla, waiting=waiting)
     finally:
         sys.path.remove(str(FOLDER))
         for name in set(sys.modules) - before:
@@ -174,3 +186,24 @@ def test_linear_layers(plugin):
                 torch.testing.assert_close(y.double(), expected, rtol=2**-8, atol=1e-5)
     for other in (weight.float(), weight[None], weight.to("meta")):
         assert dispatch(types.SimpleNamespace(weight=other), True) == "vLLM's own"
+
+
+@pytest.mark.parametrize("cores, given, kept", [(2, None, "0"), (4, None, "0"), (5, None, None), (2, "1", "1")])
+def test_processes_sleep_while_they_wait(plugin, monkeypatch, cores, given, kept):
+    waiting, stock = plugin.waiting, SpinCondition.wait
+    monkeypatch.setattr(SpinCondition, "wait", stock)  # as it was, after the test
+    monkeypatch.setattr(waiting.os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setenv(waiting.RESERVED, given or "")
+    if given is None:
+        monkeypatch.delenv(waiting.RESERVED)
+    waiting.register()
+    waiting.register()
+    assert SpinCondition.wait.stock is stock and waiting.os.environ.get(waiting.RESERVED) == kept
+    slept = []
+    monkeypatch.setattr(waiting.time, "sleep", slept.append)
+    reader = SpinCondition()
+    reader.wait(timeout_ms=7)
+    assert slept == [waiting.SLEEP] and not reader.idle  # soon after a message
+    reader.last_read -= 2
+    reader.wait(timeout_ms=7)
+    assert len(slept) == 1 and reader.idle == [7]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """vLLM on CPUs with flashinfer-cpp. vLLM calls `register` in each of its processes (entry point vllm.general_plugins).
 
-FLASHINFER_VLLM=0 leaves vLLM as it is; FLASHINFER_VLLM=attention,mla,linear,norm,activation,rope names the parts that are replaced."""
+FLASHINFER_VLLM=0 leaves vLLM as it is; FLASHINFER_VLLM=attention,mla,linear,norm,activation,rope,waiting names the parts that are replaced."""
 
+import importlib
 import os
 
-PARTS = ("attention", "mla", "linear", "norm", "activation", "rope")
+PARTS = ("attention", "mla", "linear", "norm", "activation", "rope", "waiting")
+_LAYERS = ("norm", "activation", "rope")
 # vLLM's CPU platform takes these entries whatever is asked for, AMX_MLA where the CPU has AMX: the class behind an entry is replaced.
 _BACKENDS = {"attention": ("attention.FlashInferAttentionBackend", ("CPU_ATTN",)), "mla": ("mla.FlashInferMLABackend", ("CPU_MLA", "AMX_MLA"))}
 
@@ -37,10 +39,10 @@ def register():
         name, entries = _BACKENDS[part]
         for entry in entries:
             register_backend(AttentionBackendEnum[entry], f"flashinfer_vllm.{name}")
-    if "linear" in wanted:
-        from . import linear
+    for part in ("linear", "waiting"):
+        if part in wanted:
+            importlib.import_module(f".{part}", __name__).register()
+    if chosen := [part for part in wanted if part in _LAYERS]:
+        from . import layers
 
-        linear.register()
-    from . import layers
-
-    layers.register([part for part in wanted if part not in _BACKENDS and part != "linear"])
+        layers.register(chosen)

@@ -86,11 +86,11 @@ class FlashInferAttentionImpl(CPUAttentionBackendImpl):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         if self.alibi_slopes is not None:
-            raise NotImplementedError("flashinfer-cpp's vLLM attention has no ALiBi slopes: start vLLM with FLASHINFER_VLLM=linear,norm,activation,rope")
+            raise NotImplementedError("flashinfer-cpp's vLLM attention has no ALiBi slopes: start vLLM with FLASHINFER_VLLM=linear,norm,activation,rope,waiting")
         if self.is_fp8_kv_cache:
             raise NotImplementedError(f"flashinfer-cpp's vLLM attention has no KV cache of {self.kv_cache_dtype}: start vLLM with kv_cache_dtype=auto")
         if self.attn_type == AttentionType.ENCODER_DECODER:
-            raise NotImplementedError("flashinfer-cpp's vLLM attention has no cross attention: start vLLM with FLASHINFER_VLLM=linear,norm,activation,rope")
+            raise NotImplementedError("flashinfer-cpp's vLLM attention has no cross attention: start vLLM with FLASHINFER_VLLM=linear,norm,activation,rope,waiting")
         # vLLM counts the query's own token in the window
         window = self.sliding_window[0] if isinstance(self.sliding_window, tuple) else self.sliding_window
         self.options = {"window_left": window - 1 if window > 0 else -1, "logits_soft_cap": self.logits_soft_cap or None, "sm_scale": self.scale}
