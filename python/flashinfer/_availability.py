@@ -55,6 +55,12 @@ def can_use_cub_topk(algo, input_tensor, tie_break, deterministic, sorted_output
     return False
 
 
+def ugpu_state_pool(pool_size, num_v_heads, head_size=128, device=None):
+    """A pool of states for a GPU of two dies, each of which holds half of every state: always a ValueError, because states here are [slots, heads, V, K]."""
+    raise ValueError(f"ugpu_state_pool: device is {device}, but pools in the memory of two dies are for one generation of GPUs; any tensor [{pool_size}, "
+                     f"{num_v_heads}, {head_size}, {head_size}] is a pool of states here")
+
+
 def gdn_fused_decode_step_supported(batch_size, hidden_size=5120, n_ba=96, qkv_dim=10240, num_qk_heads=16, num_v_heads=48, head_dim=128,
                                     conv_width=4, conv_state_len=3, device=None, conv_state_layout="SD"):
     """Whether gdn_fused_decode_step takes these extents: all that fit together."""

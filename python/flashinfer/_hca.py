@@ -72,7 +72,7 @@ def convert_compressed_page_aligned_sparse_indices_to_hca_metadata(sparse_indice
     window = sparse_indices[:, :_WINDOW].long()
     counts = torch.arange(_WINDOW, device=window.device) < window_lens[:, None]
     if (counts & ((window < 0) | (window >= window_rows))).any():
-        raise ValueError(f"sparse_indices names a row outside swa_kv_cache, which has {window_rows} (valid physical rows)")
+        raise ValueError(f"active SWA sparse_indices name a row outside swa_kv_cache, which has {window_rows} (valid physical rows)")
     width = max(-(-(int(compressed_lens.max()) if tokens else 0) // _TILE), 1) * _TILE
     rows = torch.zeros(tokens, width, dtype=torch.long, device=window.device)
     have = min(width, sparse_indices.shape[1] - _WINDOW)

@@ -6,6 +6,7 @@
 FP8 and FP4 values are exact in float32, so nothing is rounded before the result.
 """
 from ._buckets import padded_seq_len
+from ._support import on_cpu
 from .utils import ceil_div
 
 _ELEMENTS = 1 << 24  # of the products of all heads that are in memory at once
@@ -135,6 +136,7 @@ def _fp8_keys(who, kv_fused, d):
     return keys_of
 
 
+@on_cpu()
 def fp8_paged_mqa_logits(q, kv_fused, weights, block_tables, seq_lens, max_seq_len, *, output_dtype=None, epi_dtype=None, acc_dtype=None,
                          schedule_meta=None, out=None):
     """score[b * n + t, key] * scale[key] of paged keys.
@@ -203,6 +205,7 @@ def _fp4(codes, scales):
     return values * factors.repeat_interleave(32, -1)
 
 
+@on_cpu()
 def fp4_paged_mqa_logits(q, q_sf, kv_fused, weights, block_tables, seq_lens, max_seq_len, *, sf_vec_size=32, output_dtype=None, epi_dtype=None,
                          is_kv_sf_interleaved=False, schedule_meta=None, out=None):
     """As `fp8_paged_mqa_logits`, of MXFP4 queries and keys, whose block scales are part of the values.

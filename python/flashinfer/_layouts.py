@@ -26,7 +26,8 @@ def get_shuffle_matrix_a_row_indices(input_tensor, epilogue_tile_m):
 def interleave_moe_scales_for_sm90_mixed_gemm(scales, group_size=32):
     """Scales [experts, n, k / group_size] of 4-bit weights in the order that FlashInfer's kernels for SM90 read, contiguous
     [experts, n / 64, k / 128, 64 / q, q * c]: c = 128 / group_size scales of 128 columns, of q = 16 / (bytes of a scale) / c rows that are
-    64 / q apart. `cutlass_fused_moe` of this library takes the scales as they are given here. The order is that of FlashInfer's results.
+    64 / q apart. `cutlass_fused_moe` on a CPU takes them with weights of `interleave_moe_weights_for_sm90_mixed_gemm`; in plain order both are
+    faster. The order is that of FlashInfer's results.
 
     Raises:
         ValueError: not three dimensions, n is no multiple of 64, group_size does not divide 128, k is no multiple of 128, or 16 bytes hold
@@ -47,7 +48,48 @@ def interleave_moe_scales_for_sm90_mixed_gemm(scales, group_size=32):
         raise ValueError(f"{who}: scales.dtype is {scales.dtype}, of which 16 bytes hold fewer than the {each} scales of 128 columns (group_size={group_size})")
     apart = 64 * size * each // 16
     parts = scales.reshape(experts, rows // 64, 64 // apart, apart, columns // each, each)
-    return parts.permute(0, 1, 4, 3, 2, 5).reshape(experts, rows // 64, columns // each, apart, 16 // size)
+    return parts.permute(0, 1, 4, 3, 2, 5).contiguous().view(experts, rows // 64, columns // each, apart, 16 // size)
+
+
+def interleave_moe_weights_for_sm90_mixed_gemm(weight, quant_type="fp4"):
+    """uint8 [experts, n, k/2] of two codes a byte in the order that FlashInfer's kernels for SM90 read: of each 16 rows, r and r + 8 lie
+    together for each 64 columns c = 32 u + 16 h + d, in row r + 8 h.
+
+    "fp4" (MXFP4 beside bf16): the 16 bits 8 u + d, d < 8, hold (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8), bits of one code apart.
+    "int4", "fp4_fp8": the 16 bits 8 u + 2 (d / 4) + s hold the codes of row r + 8 s in four columns; of "fp4_fp8", whose kernel FlashInfer calls
+    Humming, the signs of these eight codes are in the order of columns, row r + 8 first. The orders are those of FlashInfer's results.
+    `cutlass_fused_moe` on a CPU takes "fp4" and "int4" with scales of `interleave_moe_scales_for_sm90_mixed_gemm`.
+
+    Raises:
+        ValueError: not uint8 of three dimensions, another quant_type, n is no multiple of 16, or k is no multiple of 64
+    """
+    import torch
+
+    who = "interleave_moe_weights_for_sm90_mixed_gemm"
+    if weight.dim() != 3:
+        raise ValueError(f"{who}: weight must be 3D (num_experts, n, k/2); got shape {tuple(weight.shape)}")
+    if weight.dtype != torch.uint8:
+        raise ValueError(f"{who}: weight must be uint8 (packed 4-bit); got {weight.dtype}")
+    if quant_type not in ("fp4", "fp4_fp8", "int4"):
+        raise ValueError(f"{who}: quant_type must be 'fp4', 'fp4_fp8' or 'int4'; got {quant_type!r}")
+    experts, n, half = weight.shape
+    if n % 16 or half % 32:
+        raise ValueError(f"{who}: weight is {tuple(weight.shape)}, but n must be a multiple of 16 and k/2 of 32")
+    if quant_type != "fp4":
+        parts = weight.reshape(experts, n // 16, 2, 8, half // 32, 2, 2, 4, 2)  # (a, s, i), (b, u, h, d / 4, byte)
+        parts = parts.permute(0, 1, 6, 3, 4, 5, 7, 2, 8).reshape(weight.shape)
+        if quant_type == "int4":
+            return parts
+        codes = torch.stack((parts & 15, parts >> 4), -1).reshape(-1, 2, 4)  # rows r and r + 8, four columns
+        signs = (codes & 8).flip(1).transpose(1, 2).reshape(-1, 4, 2)
+        codes = (codes & 7).reshape(-1, 4, 2) | signs
+        return (codes[..., 0] | codes[..., 1] << 4).reshape(weight.shape)
+    codes = torch.stack((weight & 15, weight >> 4), -1).int()
+    codes = codes.reshape(experts, n // 16, 2, 8, half // 32, 2, 2, 2, 8)  # (a, s, i), (b, u, h, half of d, d)
+    codes = codes.permute(2, 7, 0, 1, 6, 3, 4, 5, 8)
+    (a, c), (b, d) = codes
+    words = (c & 7) | (b & 7) << 3 | (a & 7) << 6 | (c >> 3) << 9 | (d >> 1 & 3) << 10 | (b >> 3) << 12 | (d & 1) << 13 | (d >> 3) << 14 | (a >> 3) << 15
+    return torch.stack((words & 255, words >> 8), -1).to(torch.uint8).reshape(weight.shape)
 
 
 def get_shuffle_matrix_sf_a_row_indices(input_tensor, epilogue_tile_m, num_elts_per_sf=16):

@@ -7,7 +7,7 @@ whose kernels read quantised weights.
 """
 
 from . import _op
-from ._support import accepts_skip_check
+from ._support import accepts_skip_check, on_cpu
 
 _BF16 = _op.Literal("torch.bfloat16")  # prints as torch's, whether torch is there or not
 
@@ -77,6 +77,7 @@ def _of_default(out_dtype):
     return _torch().bfloat16 if out_dtype is _BF16 else out_dtype
 
 
+@on_cpu()
 @accepts_skip_check
 def fp8_linear(a, weight, a_scale, weight_scale, bias=None, *, qkv_scale=None, config=None, out_dtype=_BF16, output_quant_scale=None, out=None):
     """[M, K] times [N, K], both e4m3, with a scale for each row of both: y[m, n] = a_scale[m] * weight_scale[n] * sum_k a[m, k] w[n, k] + bias[n].
@@ -145,6 +146,7 @@ def _unpacked(function, name, packed, scale):
     return e2m1_and_ufp8sf_scale_to_float(packed, scale.view(torch.uint8), one, 16, 1, True).to(torch.bfloat16)
 
 
+@on_cpu()
 @accepts_skip_check
 def fp4_linear(a_packed, a_block_scale, a_global_scale, weight_packed, weight_block_scale, weight_global_scale, bias=None, *, out_dtype=_BF16,
                output_quant_scale=None, out=None):
@@ -192,6 +194,7 @@ def _swiglu(function, y, bias):
     return y[:, 0::2] * torch.nn.functional.silu(y[:, 1::2])
 
 
+@on_cpu()
 @accepts_skip_check
 def fp8_linear_swiglu(a, weight, a_scale, weight_scale, bias=None, *, config=None, out_dtype=_BF16, output_quant_scale=None, out=None):
     """z[:, j] = y[:, 2j] * silu(y[:, 2j + 1]), y being the result of `fp8_linear` with its bias in f32: rows of the weight are pairs.
@@ -207,6 +210,7 @@ def fp8_linear_swiglu(a, weight, a_scale, weight_scale, bias=None, *, config=Non
     return _rounded("fp8_linear_swiglu", z, _of_default(out_dtype), output_quant_scale, out)
 
 
+@on_cpu()
 @accepts_skip_check
 def fp4_linear_swiglu(a_packed, a_block_scale, a_global_scale, weight_packed, weight_block_scale, weight_global_scale, bias=None, *, out_dtype=_BF16,
                       output_quant_scale=None, out=None):
@@ -254,6 +258,7 @@ def _normed_and_rotated(function, y, q_norm_weight, k_norm_weight, cos_sin, posi
     return parts.reshape(m, n)
 
 
+@on_cpu()
 @accepts_skip_check
 def fp8_qkv_qknorm_rope(a, qkv_weight, a_scale, qkv_weight_scale, q_norm_weight, k_norm_weight, cos_sin, positions, *, num_q_heads, num_kv_heads, head_dim,
                         is_neox=False, qkv_scale=None, config=None, out_dtype=_BF16, output_quant_scale=None, out=None):
@@ -279,6 +284,7 @@ def fp8_qkv_qknorm_rope(a, qkv_weight, a_scale, qkv_weight_scale, q_norm_weight,
     return _rounded(function, y, _of_default(out_dtype), output_quant_scale, out)
 
 
+@on_cpu()
 @accepts_skip_check
 def fp4_qkv_qknorm_rope(a_packed, a_block_scale, a_global_scale, qkv_weight_packed, qkv_weight_block_scale, qkv_weight_global_scale, q_norm_weight,
                         k_norm_weight, cos_sin, positions, *, num_q_heads, num_kv_heads, head_dim, is_neox=False, qkv_scale=None, out_dtype=_BF16,

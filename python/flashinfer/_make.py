@@ -162,6 +162,7 @@ class Package:
         function.is_backend_supported = _members.backend_question(op, function)
         function.is_compute_capability_supported = _members.capability_question(op)
         function.backend_reasons = _members.backend_reasons(op)
+        vars(function).update(_members.choice_questions(op))
         self.namespaces[op.module][op.name] = function
         return function
 

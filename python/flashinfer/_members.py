@@ -82,6 +82,21 @@ def backend_question(op, function):
     return is_backend_supported
 
 
+def choice_questions(op):
+    """{name: value} of what FlashInfer's `backend_requirement` gives a function beside these questions."""
+    names = set().union(*(f["backends"] for f in op.fields if "backends" in f)) - {"auto"}
+
+    def has_backend(backend):
+        """True for the names of FlashInfer's back ends that `backend=` takes."""
+        return backend in names
+
+    def has_backend_choices():
+        """True when `backend=` takes any."""
+        return bool(names)
+
+    return {"has_backend": has_backend, "has_backend_choices": has_backend_choices, "experimental_backends": frozenset()}
+
+
 def capability_question(op):
     def is_compute_capability_supported(cc):
         """True when some implementation of this library runs on a GPU of compute capability `cc` (90 for 9.0)."""

@@ -32,16 +32,19 @@ def bootstrap_comm_group(bootstrap):
     """torch.distributed's group of these ranks.
 
     Raises:
-        RuntimeError: torch.distributed is not initialised
+        RuntimeError: there is no process_group, and torch.distributed is not initialised
     """
+    if bootstrap.process_group is not None:
+        return bootstrap.process_group
     found = _group(bootstrap)
     if found is None:
         raise RuntimeError("MoEEpLayer requires torch.distributed to be initialized when BootstrapConfig.process_group is not set")
-    return found[0].group.WORLD if found[1] is None else found[1]
+    return found[0].group.WORLD
 
 
 def validate_bootstrap_world_size(bootstrap):
-    """MoEEpConfigError when torch.distributed has another number of ranks."""
+    """MoEEpConfigError when torch.distributed has another number of ranks, or as validate_bootstrap_process_group_ready."""
+    validate_bootstrap_process_group_ready(bootstrap)
     size = bootstrap_ep_world_size(bootstrap)
     if size != bootstrap.world_size:
         whose = "torch.distributed world size" if bootstrap.process_group is None else "BootstrapConfig.process_group size"
@@ -51,12 +54,12 @@ def validate_bootstrap_world_size(bootstrap):
 def validate_bootstrap_process_group_ready(bootstrap):
     """MoEEpConfigError when there is a process_group, but torch.distributed is not initialised."""
     if bootstrap.process_group is not None and _group(bootstrap) is None:
-        raise MoEEpConfigError("BootstrapConfig.process_group is set, but torch.distributed is not initialized")
+        raise MoEEpConfigError("BootstrapConfig.process_group is set but torch.distributed is not initialized: call "
+                               "torch.distributed.init_process_group() first, or leave process_group out")
 
 
 def ensure_bootstrap_dist_validated(bootstrap):
-    """Both checks."""
-    validate_bootstrap_process_group_ready(bootstrap)
+    """Both checks: the second begins with the first."""
     validate_bootstrap_world_size(bootstrap)
 
 
@@ -79,9 +82,13 @@ def bootstrap_moe_ep_runtime(bootstrap, requirements):
 
     Raises:
         RuntimeError: several ranks, and neither
-        MoEEpConfigError: as ensure_bootstrap_dist_validated
+        MoEEpConfigError: as ensure_bootstrap_dist_validated, when `requirements` has "torch_dist"
     """
-    if "torch_dist" in requirements and bootstrap.world_size > 1 and _group(bootstrap) is None:
+    handle = MoEEpRuntimeHandle(frozenset(requirements))
+    if "torch_dist" not in requirements:
+        return handle
+    validate_bootstrap_process_group_ready(bootstrap)
+    if bootstrap.world_size > 1 and _group(bootstrap) is None:
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             raise RuntimeError("MoEEpLayer requires torch.distributed to be initialized before construction when RANK/WORLD_SIZE are not set in the "
                                "environment.")
@@ -89,7 +96,7 @@ def bootstrap_moe_ep_runtime(bootstrap, requirements):
 
         dist.init_process_group("gloo")
     ensure_bootstrap_dist_validated(bootstrap)
-    return MoEEpRuntimeHandle(frozenset(requirements))
+    return handle
 
 
 def finalize_moe_ep_runtime(handle):

@@ -4,6 +4,8 @@
 FlashInfer's is one kernel for one shape; this is any shape, of the products of `moe_gemm_fp8_nt_groupwise`, which read the weights of
 chosen experts alone.
 """
+from ._support import on_cpu
+
 _BLOCK = 128
 _SLAB = 64  # gate rows that `interleave_for_tma_wgmma_up` puts beside as many of up
 _PIECE = 8  # rows of one of the two that follow each other
@@ -81,6 +83,7 @@ def _product(x, weights, scales, counts):
     return moe_gemm_fp8_nt_groupwise(codes, weights, spread, scales.transpose(1, 2).contiguous(), indptr)
 
 
+@on_cpu()
 def mono_moe(activations_in, router_logits, expert_weights_up, expert_scales_up, expert_weights_down, expert_scales_down, top_k, scoring_func="softmax",
              renormalize=True, out=None, scratchpad=None, interleave_up=True):
     """y[t] = sum over the top_k experts e of token t: down[e] q(w[t, e] * silu(gate[e] q(x[t])) * (up[e] q(x[t]))); q() rounds to FP8 with one scale for

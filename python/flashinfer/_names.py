@@ -6,8 +6,8 @@ an entry in `HOMES`; one that nothing has raises NotImplementedError when it is 
 """
 
 PACKAGES = frozenset((
-    "attention attn_scores autotuner comm cudnn cute_dsl cutile diffusion_ops dsv3_ops fused_moe fused_moe.cute_dsl "
-    "gdn_kernels gemm grouped_mm kda_kernels logits_processor mamba mla moe_ep moe_ep.modes msa_ops norm "
+    "attention attn_scores autotuner comm cudnn cute_dsl cute_dsl.attention cute_dsl.attention.wrappers cutile diffusion_ops dsv3_ops fused_moe fused_moe.cute_dsl "
+    "gdn_kernels gemm grouped_mm kda_kernels logits_processor mamba mla moe_ep moe_ep.core moe_ep.core.comm moe_ep.core.kernel moe_ep.core.validation moe_ep.modes msa_ops norm "
     "parallel_attention prims_ts profiler quantization testing topk_varlen trace trace_apply").split())
 
 # File of the package -> the names that it defines for modules of the table.
@@ -16,7 +16,7 @@ HOMES = {
     "tllm_enums": "ActivationType DtypeTrtllmGen GatedActType RoutingInputMode RoutingMethodType deduce_trtllm_gen_tensor_dtype "
                   "is_gated_activation normalize_activation_type trtllm_gen_dtype_has_scale",
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
-                "get_w2_permute_indices_with_cache interleave_moe_scales_for_sm90_mixed_gemm",
+                "get_w2_permute_indices_with_cache interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
     "_four_over_six": "NVFP4_QUANT_ENV_VARS NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
@@ -59,7 +59,7 @@ HOMES = {
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available is_trtllm_moe_supported "
-                     "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
+                     "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints ugpu_state_pool",
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
                           "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
     "_comm": "AllReduceFusionPattern MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy QuantizationSFLayout "
@@ -147,7 +147,6 @@ REASONS = (
      "generation; flashinfer.gemm has the op"),
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
-    ("interleave_moe_weights_*", "the order of these bytes is that of one GPU's kernel, and not documented; cutlass_fused_moe takes MXFP4 and 4-bit integers in plain order"),
     ("*Runner prepare_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
@@ -170,6 +169,7 @@ MODULES = {
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len precompile_paged_mqa_logits",
     "attn_scores.attn_scores":
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
+    "autotune_cache": "MeasurementPolicy autotune_v2 autotune_v2_reload",
     "autotuner": "",
     "autotuner.autotuner":
         "ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile StaticDim TunableRunner TuningConfig",
@@ -281,6 +281,11 @@ MODULES = {
         "layernorm_cute make_ptr qk_rmsnorm_cute require_cute_dsl_arch rmsnorm_cute rmsnorm_fp4quant rmsnorm_quant_cute "
         "torch_to_cutlass_dtype",
     "cute_dsl.add_rmsnorm_fp4quant": "add_rmsnorm_fp4quant",
+    "cute_dsl.attention": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper",
+    "cute_dsl.attention.wrappers": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper",
+    "cute_dsl.attention.wrappers.batch_decode": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper",
+    "cute_dsl.attention.wrappers.batch_mla": "BatchMLADecodeCuteDSLWrapper",
+    "cute_dsl.attention.wrappers.batch_prefill": "BatchPrefillCuteDSLWrapper",
     "cute_dsl.availability":
         "cute_dsl_compile_arch is_cute_dsl_arch_supported is_cute_dsl_available is_cute_dsl_experimental_available "
         "require_cute_dsl_arch",
@@ -291,6 +296,7 @@ MODULES = {
         "convert_sf_from_mma_layout convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
         "is_cute_dsl_arch_supported is_cute_dsl_available",
     "cutile": "is_cuda_tile_available",
+    "cutile.cutile_common": "is_cuda_tile_available",
     "decode":
         "get_seq_lens launch_sm110_gqa_decode_prepared prepare_balanced_batch_decode_with_kv_cache prepare_sm110_gqa_decode sm110_gqa_decode "
         "trtllm_batch_decode_sparse_mla_dsv4 trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
@@ -398,7 +404,7 @@ MODULES = {
     "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
     "gdn2_prefill": "chunk_gated_delta_rule2",
     "gdn_decode":
-        "gated_delta_rule_decode gated_delta_rule_decode_pretranspose gated_delta_rule_mtp gated_delta_rule_replayssm_commit",
+        "gated_delta_rule_decode gated_delta_rule_decode_pretranspose gated_delta_rule_mtp gated_delta_rule_replayssm_commit ugpu_state_pool",
     "gdn_kernels": "",
     "gdn_prefill": "chunk_gated_delta_rule",
     "gdp_prefill": "chunk_gated_delta_product",
@@ -512,6 +518,21 @@ MODULES = {
     "moe_ep.config":
         "BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout FleetParams "
         "HandleParams QuantType",
+    "moe_ep.core": "Fleet Handle SplitKernelContext create_fleet kernel_requires_weights run_split_kernel",
+    "moe_ep.core.bootstrap_utils":
+        "bootstrap_comm_group bootstrap_ep_rank_world bootstrap_ep_world_size ensure_bootstrap_dist_validated "
+        "validate_bootstrap_process_group_ready validate_bootstrap_world_size",
+    "moe_ep.core.comm": "Fleet Handle create_fleet",
+    "moe_ep.core.comm.fleet": "Fleet create_fleet register_fleet",
+    "moe_ep.core.kernel": "SplitKernelContext kernel_requires_weights run_split_kernel",
+    "moe_ep.core.runtime": "bootstrap_moe_ep_runtime ensure_moe_ep_cuda_device finalize_moe_ep_runtime",
+    "moe_ep.core.validation":
+        "bootstrap_comm_group bootstrap_ep_rank_world bootstrap_ep_world_size ensure_bootstrap_dist_validated supports_fault_tolerance "
+        "validate_arch_for_backend validate_bootstrap_process_group_ready validate_bootstrap_world_size validate_fleet_params "
+        "validate_fleet_weights validate_mega_arch validate_mega_fleet_params validate_mega_forward_inputs validate_split_forward_inputs",
+    "moe_ep.core.validation.common":
+        "MoEEpArchError bootstrap_comm_group bootstrap_ep_rank_world bootstrap_ep_world_size ensure_bootstrap_dist_validated supports_fault_tolerance "
+        "validate_arch_for_backend validate_bootstrap_process_group_ready validate_bootstrap_world_size validate_mega_arch",
     "moe_ep.errors": "MoEEpFaultToleranceUnsupportedError MoEEpNotBuiltError MoEEpRankEvictedError MoEEpTransportError",
     "moe_ep.layer": "MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace MoEEpSplitLayer",
     "moe_ep.modes":

@@ -5,6 +5,8 @@ same number, so that the result stays), and the mean of each 128 queries, whose 
 
 Codes are two a byte, the low nibble first; block scales are e4m3, one for 16 values, in plain order.
 """
+from ._support import on_cpu
+
 _ROWS = 128
 
 
@@ -34,6 +36,7 @@ def _values(codes, scales):
     return flat.view(*codes.shape[:-1], codes.shape[-1] * 2)
 
 
+@on_cpu()
 def nvfp4_attention_sm120_quantize_qkv(q, k, v, per_block_mean=True):
     """What `nvfp4_attention_sm120_fwd` takes.
 
@@ -78,6 +81,7 @@ def nvfp4_attention_sm120_quantize_qkv(q, k, v, per_block_mean=True):
     return q_fp4, k_fp4, v_fp4, q_scale, k_scale, v_scale, correction
 
 
+@on_cpu()
 def nvfp4_attention_sm120_fwd(q_fp4, k_fp4, v_fp4_t, q_scale, k_scale, v_scale_t, qk_correction, sm_scale=None, causal=False, per_block_mean=True, out=None,
                               lse=None, out_dtype=None, softmax_scale=None, return_lse=True, unpadded_k_len=None):
     """softmax(sm_scale * (q . k + qk_correction)) . v, of what `nvfp4_attention_sm120_quantize_qkv` returns; probabilities stay float32.

@@ -45,6 +45,20 @@ def supported_compute_capability(supported_ccs):
     return mark
 
 
+def on_cpu(*backends):
+    """Gives a function that is composed in Python, for CPU tensors, the questions of `backend_requirement`; `backends`: FlashInfer's names."""
+
+    def mark(function):
+        function.is_compute_capability_supported = lambda cc: False
+        function.is_backend_supported = lambda backend, cc=None: cc is None and backend in backends
+        function.has_backend = lambda backend: backend in backends
+        function.has_backend_choices = lambda: bool(backends)
+        function.experimental_backends = frozenset()
+        return function
+
+    return mark
+
+
 def experimental_backend(checker):
     """Marks a check of `backend_requirement`: backend="auto" leaves its back end out unless FLASHINFER_ALLOW_EXPERIMENTAL_AUTO_BACKENDS
     is 1; naming it works and warns once."""

@@ -2,10 +2,12 @@
 """SVDQuant: an NVFP4 product with a correction of low rank in bf16. Values times block scales are exact in bf16, so that both parts are
 `mm_bf16` with float32 results, added and rounded once."""
 from ._linear import _check, _unpacked
+from ._support import on_cpu
 
 SVDQUANT_LORA_RANK_GRANULARITY = 32
 
 
+@on_cpu("cutlass", "cute-dsl", "cake")
 def mm_nvfp4_svdquant(a, b, a_sf, b_sf, alpha, d, l1, bias=None, out=None, backend="auto", enable_pdl=None):
     """alpha * (a @ b.T + d @ l1.T) + bias, in float32, rounded once.
 

@@ -191,6 +191,13 @@ def test_backend_questions():
     assert f.is_backend_supported("cpu") and f.is_backend_supported("auto")
     assert not f.is_backend_supported("cpu", 90) and not f.is_backend_supported("nope")
     assert f.is_backend_supported("cublas", 90) == f.is_compute_capability_supported(90)
+    assert f.has_backend("cute-dsl") and not f.has_backend("auto") and not f.has_backend("nope") and f.has_backend_choices() and f.experimental_backends == frozenset()
+    assert not flashinfer.rmsnorm.has_backend_choices() and not flashinfer.rmsnorm.has_backend("cuda")
+    composed = flashinfer.mm_nvfp4_svdquant
+    assert composed.has_backend("cutlass") and composed.is_backend_supported("cutlass") and not composed.is_compute_capability_supported(100)
+    for name, backends in (("bmm_bf16", "cutile"), ("mm_bf16", "tinygemm cutile cute-dsl"), ("mm_fp4", "cake"), ("batch_deepgemm_fp8_nt_groupwise", "cake"),
+                           ("group_gemm_fp8_nt_groupwise", "cutile")):  # those that FlashInfer 0.7 has added
+        assert all(getattr(flashinfer.gemm, name).has_backend(b) for b in backends.split()), name
     reasons = f.backend_reasons()
     assert reasons["cpu"] == "" and set(reasons) >= {"auto", "cublas", "cudnn", "cutlass", "cpu", "reference"}
     assert "compute capability 9.0" in f.backend_reasons(90)["cpu"]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import zlib
 
 import pytest
 import torch
@@ -148,15 +149,42 @@ def test_row_indices_are_those_of_the_ops():
                        flashinfer.reorder_rows_for_gated_act_gemm(w))
 
 
-def test_interleaved_scales_are_refused_by_the_op_that_takes_them_in_order():
-    e, n, k = 2, 128, 128
-    codes = [torch.full((e, rows, columns // 2), 0x21, dtype=torch.uint8) for rows, columns in ((2 * n, k), (k, n))]
-    scales = [torch.full((e, rows, columns // 32), 120, dtype=torch.uint8) for rows, columns in ((2 * n, k), (k, n))]
+def test_weights_interleaved_for_sm90():
+    """The checksums are those of FlashInfer's three kernels, compiled for a CPU."""
+    interleave = flashinfer.fused_moe.interleave_moe_weights_for_sm90_mixed_gemm
+    given = (torch.arange(32 * 64) ** 2 // 7 % 256).to(torch.uint8).view(1, 32, 64)
+    assert [zlib.crc32(interleave(given, kind).numpy().tobytes()) for kind in ("fp4", "int4", "fp4_fp8")] == [2438750310, 1536823774, 2305973518]
+    for bad, kind, text in ((given[0], "fp4", "must be 3D"), (given.int(), "fp4", "must be uint8"), (given, "fp8", "quant_type"), (given[:, :24], "int4", "multiple of 16"),
+                            (given[..., :48], "fp4", "multiple of 16 and k/2 of 32")):
+        with pytest.raises(ValueError, match=text):
+            interleave(bad, kind)
 
-    def run(scales):
-        return flashinfer.fused_moe.cutlass_fused_moe(torch.ones(3, k).bfloat16(), torch.tensor([[0], [1], [0]]).int(), torch.ones(3, 1), *codes, torch.bfloat16,
-                                                      quant_scales=[s.view(torch.int32) for s in scales], use_w4_group_scaling=True)
 
-    run(scales)
-    with pytest.raises(NotImplementedError, match="as interleave_moe_scales_for_sm90_mixed_gemm returns"):
-        run([flashinfer.fused_moe.interleave_moe_scales_for_sm90_mixed_gemm(s) for s in scales])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", ["fp4", "int4"])
+def test_interleaved_experts_give_the_bits_of_plain_ones(kind, dtype):
+    e, k, inter = 3, 256, 128
+    codes = [torch.randint(0, 256, (e, *shape), dtype=torch.uint8) for shape in ((2 * inter, k // 2), (k, inter // 2))]
+    group = 32 if kind == "fp4" else 128
+    scales = [torch.randint(118, 123, (e, c.shape[1], c.shape[2] * 2 // group), dtype=torch.uint8) if kind == "fp4" else torch.rand(e, c.shape[1], c.shape[2] * 2 // group).bfloat16()
+              for c in codes]
+    x, ids, weights = torch.randn(5, k).to(dtype), torch.tensor([[0, 2], [2, 0], [0, 0], [2, 2], [0, 2]]).int(), torch.rand(5, 2)
+    rest = [] if kind == "fp4" else [(torch.rand(1, k) + 0.5).bfloat16(), (torch.rand(1, inter) + 0.5).bfloat16(), *[torch.empty(0, dtype=dtype)] * 2, torch.rand(e), torch.rand(e)]
+
+    def run(codes, scales, rest, **more):
+        return flashinfer.fused_moe.cutlass_fused_moe(x, ids, weights, *codes, dtype, quant_scales=[*scales, *rest], use_w4_group_scaling=True, **more)
+
+    sm90 = [flashinfer.fused_moe.interleave_moe_weights_for_sm90_mixed_gemm(c, kind) for c in codes]
+    if kind == "fp4":  # as engines pass them
+        folded = [flashinfer.fused_moe.interleave_moe_scales_for_sm90_mixed_gemm(s).view(torch.int32) for s in scales]
+    else:  # bfloat16 bits in tensors of the activations' type
+        folded = [flashinfer.fused_moe.interleave_moe_scales_for_sm90_mixed_gemm(s.view(dtype), 128) for s in scales]
+    packed = {} if kind == "fp4" else {"use_packed_weights": True}
+    assert torch.equal(run(sm90, folded, [*(r.view(dtype) if r.dtype == torch.bfloat16 else r for r in rest)], **packed), run(codes, scales, rest))
+    with pytest.raises(ValueError, match="both are interleaved for SM90, or none"):
+        run(sm90, [folded[0], scales[1]], rest)
+    with pytest.raises(ValueError, match="as interleave_moe_scales_for_sm90_mixed_gemm returns"):
+        run(sm90, [folded[1], folded[1]], rest)
+    if kind == "fp4":
+        with pytest.raises(ValueError, match="use_packed_weights is True, but weights are not 4-bit integers"):
+            run(codes, scales, rest, use_packed_weights=True)

@@ -23,6 +23,20 @@ def test_write_if_different(tmp_path):
     assert path.read_text() == "two" and os.listdir(path.parent) == ["a.txt"]
 
 
+def test_submodules_are_there_without_an_import_of_their_own():
+    program = """
+import flashinfer
+modules = "norm cascade page rope sampling topk mla xqa fused_moe gemm mamba quantization fp8_quantization attention.variants attention.utils gemm.core spdlog cpp_ext".split()
+for name in modules:
+    found = flashinfer.jit
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found.__name__ == "flashinfer.jit." + name
+assert flashinfer.jit.norm.gen_norm_module().name and not hasattr(flashinfer.jit, "nothing") and not hasattr(flashinfer.jit.attention, "nothing")
+"""
+    subprocess.run([sys.executable, "-c", program], env=environment("ours"), cwd="/", check=True)
+
+
 def test_nothing_is_downloaded():
     from flashinfer import artifacts
 

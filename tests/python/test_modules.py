@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every module of upstream's package can be found and imported; a name without an implementation says so when it is called."""
+"""Every module of the table can be found and imported; a name without an implementation says so when it is called."""
 import importlib
 import importlib.util
 import pathlib

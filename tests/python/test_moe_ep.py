@@ -150,6 +150,13 @@ def test_transports_of_the_user():
     one, all_weights = m.BootstrapConfig(1, 0), m.dummy_moe_weights(num_local_experts=EXPERTS, hidden=HIDDEN)
     layer = m.MoEEpLayer(one, SIZES, all_weights, fleet_knobs=[m.FleetAlgoKnobNumChannelsPerRank(3)], backend=name)
     assert torch.equal(layer(t), 2 * x) and isinstance(layer, torch.nn.Module)
+    # Of a group of torch.distributed that is not initialised, FlashInfer's tests match these words.
+    from flashinfer.moe_ep.core.bootstrap_utils import validate_bootstrap_world_size
+
+    grouped = m.BootstrapConfig(1, 0, process_group=object())
+    for call in (lambda: m.MoEEpLayer(grouped, SIZES, all_weights, backend=name), lambda: validate_bootstrap_world_size(grouped)):
+        with pytest.raises(m.MoEEpConfigError, match="process_group is set but torch.distributed is not initialized"):
+            call()
     with pytest.raises(m.MoEEpNotBuiltError, match="NVLinkOneSidedConfig"):
         m.MoEEpLayer(one, SIZES, all_weights)(t)
     for error, message, change in ((NotImplementedError, "MegaConfig", dict(backend=m.MegaConfig(None))),

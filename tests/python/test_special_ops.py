@@ -44,6 +44,26 @@ def test_norms_of_diffusion_transformers():
             norm.fused_dit_residual_layernorm_scale_shift(x, scale, shift, **change)
 
 
+def test_words_that_flashinfers_tests_match():
+    x, ones = torch.randn(1, 3, 96).bfloat16(), torch.ones(96)
+
+    def layernorm(**outputs):
+        norm.fused_dit_gate_residual_layernorm_gamma_beta(x, x, x, ones, ones, **outputs)
+
+    def silu(block_scale):
+        norm.fused_rmsnorm_silu(x[0], ones.bfloat16(), out=torch.empty(3, 48, dtype=torch.float4_e2m1fn_x2), block_scale=block_scale)
+
+    silu(torch.empty(3, 6, dtype=torch.float8_e4m3fn)), layernorm(norm_out=torch.empty_like(x))
+    for message, call in (("norm_out dtype is float32, but must be bfloat16", lambda: layernorm(norm_out=torch.empty(1, 3, 96))),
+                          ("norm_out dtype is uint8, but must be int32", lambda: layernorm(norm_out=torch.empty(1, 3, 24, dtype=torch.uint8), use_mxfp8=True)),
+                          (r"norm_out shape mismatch: it is bfloat16\[1, 3, 48\], but must be bfloat16\[1, 3, 96\]", lambda: layernorm(norm_out=x[..., :48].clone())),
+                          (r"block_scale shape mismatch: it is float8_e4m3fn\[3, 1\], but must be float8_e4m3fn\[3, 6\]",
+                           lambda: silu(torch.empty(3, 1, dtype=torch.float8_e4m3fn))),
+                          ("block_scale must be float8_e4m3fn, but block_scale.dtype is float32", lambda: silu(torch.empty(3, 6)))):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 def test_better_of_two_scales(monkeypatch):
     torch.manual_seed(8)
     x = torch.randn(7, 64).bfloat16() * 3

@@ -15,8 +15,9 @@ namespace {
 
 constexpr DTypeSet kOutTypes = op::floats;
 // Upstream's kernels are all for GPUs: their names are accepted and mean "the one there is".
-constexpr const char* kMmBackends = "auto|cudnn:cuda|cutlass:cuda|tgv:cuda|cublaslt:cuda|cublas:cuda|cake:cuda";
-constexpr const char* kBmmFp8Backends = "auto|cublas:cuda|cudnn:cuda|cutlass:cuda";
+constexpr const char* kMmBackends =
+    "auto|cudnn:cuda|cutlass:cuda|tgv:cuda|cublaslt:cuda|cublas:cuda|cake:cuda|cutile:cuda|tinygemm:cuda|cute-dsl:cuda";
+constexpr const char* kBmmFp8Backends = "auto|cublas:cuda|cudnn:cuda|cutlass:cuda|cute-dsl:cuda";
 
 /// n of a packed weight; ValueError if `b` is none or is packed for another k.
 int64_t packed_columns(const MmBf16& a) {

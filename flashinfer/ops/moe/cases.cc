@@ -104,6 +104,14 @@ constexpr op::Case kFused[] = {
      "input=bf16:9x256^pad8 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x256x128:randint(0,256) "
      "fc2_expert_weights=u8:4x256x64:randint(0,256) output_dtype=bfloat16 quant_scales=(bf16:4x256x2:uniform(0.01,0.02),bf16:4x256x1:uniform(0.01,0.02),"
      "bf16:1x256:uniform(1,2),f32:[4],f32:0,f32:0,f32:[0.5,0.25,0.5,0.5],f32:[0.25]) use_w4_group_scaling=True", "cpu", op::kAot, 3e-2, 0.1},
+    {"mxfp4_sm90",  // interleave_moe_*_for_sm90_mixed_gemm
+     "input=bf16:9x128 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x256x64:randint(0,256) "
+     "fc2_expert_weights=u8:4x128x64:randint(0,256) output_dtype=bfloat16 "
+     "quant_scales=(u8:4x4x1x16x16:randint(118,123),u8:4x2x1x16x16:randint(118,123)) use_w4_group_scaling=True", "cpu", 0, 3e-2, 0.1},
+    {"int4_sm90",
+     "input=f16:9x256 token_selected_experts=i32:9x2:randint(0,2) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x256x128:randint(0,256) "
+     "fc2_expert_weights=u8:4x256x64:randint(0,256) output_dtype=float16 quant_scales=(bf16:4x4x2x8x8:uniform(0.01,0.02),bf16:4x4x1x8x8:uniform(0.01,0.02),"
+     "bf16:1x256:uniform(1,2),f32:[4],f32:0,f32:0,f32:[0.5,0.25,0.5,0.5],f32:[0.25]) use_w4_group_scaling=True use_packed_weights=True", "cpu", 0, 3e-2, 0.1},
     {"nvfp4_panels",
      "input=bf16:5x64 token_selected_experts=i32:5x2:randint(0,4) token_final_scales=f32:5x2 fc1_expert_weights=u8:4x6x9x64:packed(64,96) "
      "fc2_expert_weights=u8:4x4x9x64:packed(48,64) output_dtype=bfloat16 "

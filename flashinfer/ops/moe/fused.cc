@@ -4,6 +4,7 @@
 #include "flashinfer/ops/moe/cuda/layer.h"
 #include "flashinfer/ops/moe/fused_args.h"
 #include "flashinfer/ops/moe/ops.h"
+#include "flashinfer/ops/moe/sm90_order.h"
 
 namespace flashinfer {
 namespace moe {
@@ -46,15 +47,27 @@ Tensor linear_input_sf(const Moe& a, const Layer& l) {
           static_cast<const uint8_t*>(a.input_sf->data())[sf_offset(layout, t, c, columns)];
   return out;
 }
+/// The layer with the tokens' experts.
+Layer with_choices(const Moe& a) {
+  Layer l = layer_of(a);
+  const TensorView& ids = a.token_selected_experts;
+  for (int64_t t = 0; t < l.tokens; ++t)
+    for (int64_t j = 0; j < l.top_k; ++j) {
+      const int64_t at = t * ids.stride(0) + j * ids.stride(1);
+      const int64_t e = (ids.dtype() == DType::kI32 ? ids.data_as<int32_t>()[at] : ids.data_as<int64_t>()[at]) -
+                        a.ep_rank * l.experts;
+      l.ids.push_back(e >= 0 && e < l.experts ? static_cast<int32_t>(e) : -1);
+      l.weights.push_back(a.token_final_scales.data_as<float>()[t * a.token_final_scales.stride(0) +
+                                                                j * a.token_final_scales.stride(1)]);
+    }
+  return l;
+}
 /// f32 scales [E, n, k / 128] of the experts that are used.
-Tensor group_scales(const TensorView& t, const Layer& l, Weights& w) {
+Tensor group_scales(const TensorView& t, std::span<const char> used, Weights& w) {
   Tensor out = Tensor::empty(t.shape(), DType::kF32);
-  std::vector<char> used(static_cast<size_t>(l.experts), 0);
-  for (const int32_t e : l.ids)
-    if (e >= 0) used[static_cast<size_t>(e)] = 1;
-  const int64_t n = t.size(1), columns = t.size(2);
+  const int64_t n = t.size(1), columns = t.size(2), rows = t.size(0) * n;
   const auto convert = [&]<class T>(const T*) {
-    ops::for_rows(l.experts * n, ops::rows_per_task(l.experts * n, columns * 6), [&](int64_t row) {
+    ops::for_rows(rows, ops::rows_per_task(rows, columns * 6), [&](int64_t row) {
       if (!used[static_cast<size_t>(row / n)]) return;
       const T* from = t.data_as<T>() + row / n * t.stride(0) + row % n * t.stride(1);
       for (int64_t c = 0; c < columns; ++c)
@@ -70,34 +83,47 @@ Tensor group_scales(const TensorView& t, const Layer& l, Weights& w) {
   w.grid = {.p = out.data_as<float>(), .lines = 1, .line_stride = columns, .k_stride = 1, .batch = n * columns};
   return out;
 }
+/// What one weight is read from instead of the call's tensors, of the experts that are used.
+struct Kept {
+  Tensor codes, scales, group_scales;
+};
+Kept keep_values(const Moe& a, Scale sf, Scale groups, int64_t n, int64_t k, std::span<const char> used, Weights& w) {
+  Kept keep;
+  const bool int4 = mode_of(a) == Mode::kInt4;
+  const TensorView* scales = int4 ? scale_of(a, groups) : scale_of(a, sf);
+  if (has_sm90_order(a)) {
+    keep.codes = codes_in_plain_order(w.data, !int4, used), w.data = keep.codes.view();
+    keep.scales =
+        scales_in_plain_order(*scales, int4 ? DType::kBF16 : DType::kU8, n, k / (int4 ? 128 : 32), int4 ? 1 : 4, used);
+    w.sf.bytes = keep.scales.data_as<uint8_t>();
+  }
+  if (int4) keep.group_scales = group_scales(has_sm90_order(a) ? keep.scales.view() : *scales, used, w);
+  return keep;
+}
 /// The whole layer; `keep` holds what it points to.
-Layer routed(const Moe& a, Int4Scales& keep) {
-  Layer l = layer_of(a);
-  const TensorView& ids = a.token_selected_experts;
-  for (int64_t t = 0; t < l.tokens; ++t)
-    for (int64_t j = 0; j < l.top_k; ++j) {
-      const int64_t at = t * ids.stride(0) + j * ids.stride(1);
-      const int64_t e = (ids.dtype() == DType::kI32 ? ids.data_as<int32_t>()[at] : ids.data_as<int64_t>()[at]) -
-                        a.ep_rank * l.experts;
-      l.ids.push_back(e >= 0 && e < l.experts ? static_cast<int32_t>(e) : -1);
-      l.weights.push_back(a.token_final_scales.data_as<float>()[t * a.token_final_scales.stride(0) +
-                                                                j * a.token_final_scales.stride(1)]);
-    }
+Layer routed(const Moe& a, Kept (&keep)[2]) {
+  Layer l = with_choices(a);
   if (a.input_sf) l.x_scales = linear_input_sf(a, l);
-  if (mode_of(a) == Mode::kInt4)
-    keep = {group_scales(*scale_of(a, Scale::kGroups1), l, l.first),
-            group_scales(*scale_of(a, Scale::kGroups2), l, l.second)};
+  if (mode_of(a) != Mode::kInt4 && !has_sm90_order(a)) return l;
+  std::vector<char> used(static_cast<size_t>(l.experts), 0);
+  for (const int32_t e : l.ids)
+    if (e >= 0) used[static_cast<size_t>(e)] = 1;
+  keep[0] = keep_values(a, Scale::kSf1, Scale::kGroups1, l.width, l.hidden, used, l.first);
+  keep[1] = keep_values(a, Scale::kSf2, Scale::kGroups2, l.hidden, l.inter, used, l.second);
   return l;
 }
 op::Prepared prepare(const Moe& a) {
   ops::Lookup lookup;
   const Kernels kernels = find_kernels(layer_of(a), lookup);
   return lookup.prepared([&a, kernels] {
-    Int4Scales keep;
+    Kept keep[2];
     run(routed(a, keep), kernels);
   });
 }
 op::Prepared prepare_gpu(const Moe& a, const op::Call& call) {
+  if (has_sm90_order(a))
+    return op::Unsupported{
+        "weights and scales have the order of interleave_moe_*_for_sm90_mixed_gemm; pass plain ones"};
   Layer l = layer_of(a);
   const auto groups = [&](Scale s) {
     const TensorView& t = *scale_of(a, s);
@@ -134,8 +160,7 @@ op::Cost cost_of(const Moe& a) {
     for (int64_t i = 0; i < l.tokens * l.top_k; ++i) l.ids.push_back(static_cast<int32_t>(i % l.experts));
     return cost(l);
   }
-  Int4Scales keep;
-  return cost(routed(a, keep));
+  return cost(with_choices(a));
 }
 
 op::Shape output_shape(const Moe& a) { return {2, {a.input.size(0), extents_of(a).hidden}}; }
@@ -212,7 +237,15 @@ Layer layer_of(const Moe& a) {
     l.x_encode = *scale_of(a, Scale::kInput), l.inter_encode = *scale_of(a, Scale::kInter);
   else if (const TensorView* t = scale_of(a, Scale::kInter))
     l.inter_factor = *t;
-  if (mode == Mode::kInt4) l.x_cast = *scale_of(a, Scale::kCast1), l.inter_cast = *scale_of(a, Scale::kCast2);
+  if (mode == Mode::kInt4) {
+    const auto numbers = [&](Scale s) {  // in the order of SM90, 16 bits are bfloat16 whatever their dtype says
+      const TensorView& t = *scale_of(a, s);
+      return has_sm90_order(a) && t.dtype() == DType::kF16
+                 ? TensorView(t.data(), DType::kBF16, t.shape(), t.strides(), t.device())
+                 : t;
+    };
+    l.x_cast = numbers(Scale::kCast1), l.inter_cast = numbers(Scale::kCast2);
+  }
   l.alpha = a.swiglu_alpha, l.beta = a.swiglu_beta, l.limit = a.swiglu_limit, l.situ_beta = a.situ_beta,
   l.situ_linear = a.situ_linear_beta;
   l.relu2_limit = a.clamped_relu2_limit;

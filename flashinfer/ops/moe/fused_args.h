@@ -88,10 +88,6 @@ inline const TensorView* scale_of(const Moe& a, Scale s) {
   return nullptr;
 }
 
-/// Scales for 128 along k of int4 weights, as f32.
-struct Int4Scales {
-  Tensor first, second;
-};
 /// Extents, the format and the activation alone, which need no checked scales.
 Layer extents_of(const Moe& a);
 /// Everything but the tokens' experts and the input's scale factors.

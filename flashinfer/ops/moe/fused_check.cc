@@ -4,6 +4,7 @@
 
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/moe/fused_args.h"
+#include "flashinfer/ops/moe/sm90_order.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 
 namespace flashinfer::moe {
@@ -14,7 +15,6 @@ void check_flags(const Moe& a) {
     FI_CHECK(!set, NotImplementedError, name, " is True, but is not implemented");
   };
   flag(a.min_latency_mode, "min_latency_mode");
-  flag(a.use_packed_weights, "use_packed_weights");
   flag(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
   FI_CHECK(a.cluster_size == 1 && a.cluster_rank == 0, NotImplementedError, "cluster_size is ", a.cluster_size,
            ", but only 1 is implemented");
@@ -24,6 +24,8 @@ void check_flags(const Moe& a) {
              flashinfer::name(a.fc1_expert_weights.dtype()), ", not ", what);
   };
   needs(a.use_deepseek_fp8_block_scale, fp8, "use_deepseek_fp8_block_scale", "float8_e4m3fn");
+  FI_CHECK(!a.use_packed_weights || mode_of(a) == Mode::kInt4, ValueError,
+           "use_packed_weights is True, but weights are not 4-bit integers (use_w4_group_scaling and 8 quant_scales)");
   needs(a.use_w4_group_scaling, bytes, "use_w4_group_scaling", "uint8 (MXFP4)");
   needs(a.use_mxfp8_act_scaling, fp8 || bytes, "use_mxfp8_act_scaling", "float8_e4m3fn or uint8 (MXFP4)");
   FI_CHECK(a.use_deepseek_fp8_block_scale + a.use_w4_group_scaling + a.use_mxfp8_act_scaling <= 1, ValueError,
@@ -87,9 +89,6 @@ void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool pane
     gemm::check_packed_sf(str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
     return;
   }
-  FI_CHECK(t.rank() != 5 || weight_sf_layout(mode) != SfLayout::kLinear, NotImplementedError, "quant_scales, ", what,
-           ", is ", to_string(t),
-           ", as interleave_moe_scales_for_sm90_mixed_gemm returns, but only rows of scales in order are implemented");
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
   FI_CHECK_LAYOUT(t.nbytes() == bytes, t.is_contiguous(), "quant_scales, ", what, ", is ", to_string(t),
                   ", but must be ", bytes, " bytes, contiguous (",
@@ -98,6 +97,15 @@ void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool pane
 }
 void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
   const Mode mode = mode_of(a);
+  if (has_sm90_order(a)) {
+    if (s == Scale::kSf1 || s == Scale::kGroups1)
+      return check_sm90_scales("scales of gemm1", t, mode, x.experts, x.width, x.hidden);
+    if (s == Scale::kSf2 || s == Scale::kGroups2) {
+      FI_CHECK(t.rank() == 5, ValueError, "quant_scales, scales of gemm2, is ", to_string(t),
+               ", but those of gemm1 have 5 dimensions: both are interleaved for SM90, or none");
+      return check_sm90_scales("scales of gemm2", t, mode, x.experts, x.hidden, x.inter);
+    }
+  }
   switch (s) {
     case Scale::kSf1:
       return check_weight_sf("gemm1 weights block scales", t, mode, has_panels(a), x.experts, x.width, x.hidden);
@@ -149,6 +157,9 @@ void check_ranks(const Moe& a) {
     FI_CHECK(t->dtype() != DType::kI64 || t->last_dim_contiguous(), ValueError, name, " is ", to_string(*t),
              ", but FP4 codes in int64 must be contiguous along the last dimension");
   const TensorView fc1 = first_weights(a), fc2 = second_weights(a);
+  FI_CHECK(!has_sm90_order(a) || (fc1.is_contiguous() && fc2.is_contiguous()), LayoutError, "fc1_expert_weights is ",
+           to_string(fc1), " and fc2_expert_weights ", to_string(fc2),
+           ", but weights in the order of SM90 must be contiguous");
   const bool narrow = fc1.dtype() == DType::kF8E4M3 || is_bytes(fc1),
              panels = fc1.rank() == 4 && fc1.size(3) == kPanelLine && narrow;
   FI_CHECK(fc1.rank() == 3 || panels, ValueError, "fc1_expert_weights is ", to_string(fc1),

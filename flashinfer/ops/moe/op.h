@@ -80,6 +80,10 @@ void fused_topk_deepseek(const FusedTopkDeepseek& args);
 ///   uint8 (int4 in two's complement), use_w4_group_scaling, eight scales: [E, n, k/128] for both weights,
 ///                 pre-quantization scales of rows and activations (one number, or one a column) for both products, two
 ///                 without elements (no zeros), factor 1 and 2
+///                 use_packed_weights may say so too
+///   the last two in the order of FlashInfer's kernels for SM90 (sm90_order.h), when the scales have five dimensions,
+///                 [E, n/64, k/128, ...]; scales of int4, and those before the products in 16 bits, are bfloat16
+///                 whatever their dtype; not on GPUs. Codes of the experts used are put in plain order in each call.
 ///   uint8 (MXFP4), use_mxfp8_act_scaling  sf 1 (128x4), factor 1, sf 2, factor 2; input as for e4m3
 ///   uint8 (MXFP4), five scales            sf 1 (128x4), factor 1, the activations' before their cast to e4m3, sf 2,
 ///                 factor 2; an input of e4m3

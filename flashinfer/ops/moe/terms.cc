@@ -97,7 +97,7 @@ constexpr op::Term kTerms[] = {
     {"use_deepseek_fp8_block_scale", "which kind of quantisation the weights have"},
     {"use_fused_finalize", "GPU kernels only"},
     {"use_mxfp8_act_scaling", "which kind of quantisation the inputs have"},
-    {"use_packed_weights", "GPU kernels only"},
+    {"use_packed_weights", "whether weights are 4-bit integers in bytes"},
     {"use_routing_scales_on_input", "whether the routing weight is applied before the activation"},
     {"use_shuffled_weight", "whether rows of weights are interleaved and shuffled (shuffle_matrix_a)"},
     {"use_w4_group_scaling", "which kind of quantisation the weights have"},

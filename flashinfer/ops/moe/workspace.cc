@@ -32,7 +32,6 @@ void validate(const Size& a) {
     FI_CHECK(!set, NotImplementedError, name, " is True, but is not implemented");
   };
   missing(a.min_latency_mode, "min_latency_mode");
-  missing(a.use_packed_weights, "use_packed_weights");
   missing(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
 }
 void compute(const Size& a) {

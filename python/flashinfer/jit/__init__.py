@@ -65,6 +65,16 @@ _MISSING = frozenset(
 _home = {name: module for module, names in _ELSEWHERE.items() for name in names.split()}
 
 
+def _submodule(package, paths, name):
+    """FlashInfer has imported its submodules when it is imported itself, so that programs write flashinfer.jit.norm."""
+    import importlib
+    from importlib.machinery import PathFinder
+
+    if name.startswith("_") or PathFinder.find_spec(f"{package}.{name}", paths) is None:
+        return None
+    return importlib.import_module(f"{package}.{name}")
+
+
 def __getattr__(name):
     if name in _home:
         import importlib
@@ -80,6 +90,8 @@ def __getattr__(name):
         from .cpp_ext import get_cuda_path
 
         return get_cuda_path() + "/lib64"
+    if (module := _submodule(__name__, __path__, name)) is not None:
+        return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

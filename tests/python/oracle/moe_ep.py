@@ -20,6 +20,7 @@ W = m.dummy_moe_weights(num_local_experts=8, hidden=64, intermediate=8)
 H, IDS, WEIGHTS = torch.zeros(4, 4096), torch.zeros(4, 2).long(), torch.ones(4, 2)
 CONTEXT = m.SplitKernelContext(torch.ones(3, 4), 2, P)
 ONE, FOUR = m.BootstrapConfig(1, 0), m.BootstrapConfig(4, 1)
+GROUP = m.BootstrapConfig(4, 1, process_group=WEIGHTS)  # torch.distributed is not initialised
 
 
 def weights(experts, hidden):
@@ -111,6 +112,12 @@ m.bootstrap_ep_rank_world(FOUR)
 m.bootstrap_comm_group(FOUR)
 m.validate_bootstrap_world_size(FOUR)
 m.ensure_bootstrap_dist_validated(FOUR)
+m.bootstrap_ep_rank_world(GROUP)
+m.bootstrap_comm_group(GROUP)
+m.validate_bootstrap_process_group_ready(GROUP)
+m.validate_bootstrap_world_size(GROUP)
+m.ensure_bootstrap_dist_validated(GROUP)
+m.bootstrap_moe_ep_runtime(GROUP, frozenset())
 m.finalize_moe_ep_runtime(None)
 m.bootstrap_moe_ep_runtime(ONE, frozenset())
 m.kernel_requires_weights(m.IdentityConfig())

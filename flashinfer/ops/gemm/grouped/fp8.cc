@@ -121,7 +121,7 @@ constexpr op::Field groupwise_fields[] = {
     op::attr<&Groupwise::mma_sm>("mma_sm"),
     gemm::out_maybe<Groupwise>,
     op::attr<&Groupwise::out_dtype>("out_dtype"),
-    op::attr<&Groupwise::backend>("backend", op::backends("trtllm:cuda|cutlass:cuda|auto")),
+    op::attr<&Groupwise::backend>("backend", op::backends("trtllm:cuda|cutlass:cuda|cutile:cuda|auto")),
     op::attr<&Groupwise::segment_alignment>("segment_alignment")};
 using Deep = GroupDeepgemmFp8NtGroupwise;
 constexpr op::Field deep_fields[] = {op::in<&Deep::a>("a", "m k", DType::kF8E4M3),
@@ -153,7 +153,7 @@ constexpr op::Field masked_fields[] = {
     granularity<Masked>,
     op::out<&Masked::out>("out", "e m n", op::dtype<gemm::out_dtype_of<Masked>>, op::contiguous),
     op::attr<&Masked::out_dtype>("out_dtype"),
-    op::attr<&Masked::backend>("backend", op::backends("deepgemm:cuda|auto"))};
+    op::attr<&Masked::backend>("backend", op::backends("deepgemm:cuda|cake:cuda|auto"))};
 constexpr const char* kModule = "flashinfer.gemm";
 
 }  // namespace

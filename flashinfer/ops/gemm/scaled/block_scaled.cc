@@ -190,7 +190,7 @@ constexpr op::Field mm_fp4_fields[] = {
     op::attr<&MmFp4::use_8x4_sf_layout>("use_8x4_sf_layout"),
     op::attr<&MmFp4::backend>(
         "backend", op::backends("auto|cudnn:cuda|trtllm:cuda|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
-                                "b12x:cuda")),
+                                "b12x:cuda|cake:cuda")),
     op::attr<&MmFp4::use_nvfp4>("use_nvfp4"),
     op::attr<&MmFp4::enable_pdl>("enable_pdl"),
 };

@@ -9,3 +9,11 @@ from .modules import (gen_batch_attention_module, gen_batch_decode_module, gen_b
                       gen_trtllm_fmha_v2_sm120_module, gen_trtllm_gen_fmha_module, get_batch_attention_uri, get_batch_decode_uri,
                       get_batch_mla_uri, get_batch_prefill_attention_sink_uri, get_batch_prefill_uri, get_pod_uri,
                       get_single_decode_uri, get_single_prefill_uri)
+
+
+def __getattr__(name):
+    from .. import _submodule
+
+    if (module := _submodule(__name__, __path__, name)) is not None:
+        return module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
