@@ -23,7 +23,7 @@ struct Row {
   void add(const op::Op& op) {
     for (const op::Candidate& c : op.candidates) {
       if (c.backend == op::Backend::kReference) continue;
-      const std::string back_end = op::name(c.backend);
+      const std::string back_end = c.name;
       if (std::find(back_ends.begin(), back_ends.end(), back_end) == back_ends.end()) back_ends.push_back(back_end);
     }
     std::sort(back_ends.begin(), back_ends.end());  // cpu, cuda, cuda_cublaslt

@@ -29,7 +29,7 @@ class GraphAttention : public Call {
   static Tensor zeros(std::initializer_list<int64_t> shape) { return Tensor::zeros(shape, DType::kBF16, kGpu); }
   /// Captures `call`; the attention kernels in the graph. Nothing but kernels and what frees their scratch is in it.
   template <class F>
-  std::vector<fake::Launched> capture(F call) {
+  std::vector<fake::Launched> capture(F call, size_t bytes = sizeof(AttentionCudaParams)) {
     gpu().launches.clear(), gpu().calls.clear();
     gpu().begin_capture(stream_->get());
     call();
@@ -37,20 +37,22 @@ class GraphAttention : public Call {
     EXPECT_EQ(gpu().calls["cuStreamSynchronize"] + gpu().calls["cuCtxSynchronize"], 0);
     std::vector<fake::Launched> found;
     for (const fake::Launched& l : gpu().launches)
-      if (l.bytes == sizeof(AttentionCudaParams) && l.config.stream == stream_->get()) found.push_back(l);
+      if (l.bytes == bytes && l.config.stream == stream_->get()) found.push_back(l);
     return found;
   }
   /// That the kernel's tiles are those of one request of 9 tokens and 30 keys, 4 rows a token, after everything else
   /// that could take their place.
   void expect_tiles(const fake::Launched& l) {
+    expect_tiles(*reinterpret_cast<const AttentionCudaParams*>(l.params), l.config.grid[0]);
+  }
+  void expect_tiles(const AttentionCudaParams& params, size_t tiles) {
     for (int i = 0; i < 8; ++i) single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()});
     cuda::synchronize(0, stream_->get());
-    const auto& params = *reinterpret_cast<const AttentionCudaParams*>(l.params);
     const std::vector<cuda::AttentionShape> shapes{{9, 30}};
     const cuda::AttentionWorkList want = cuda::attention_tiles(shapes, 4, 64, false);
-    ASSERT_EQ(l.config.grid[0], want.tiles.size());
+    ASSERT_EQ(tiles, want.tiles.size());
     EXPECT_EQ(std::memcmp(fake::host(params.tiles), want.tiles.data(), want.tiles.size() * sizeof(AttentionTile)), 0);
-    EXPECT_EQ(first_kv_len(l), 30);
+    EXPECT_EQ(first_kv_len(params), 30);
     EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
   }
 
@@ -67,7 +69,9 @@ class GraphAttention : public Call {
             .q_data_type = DType::kBF16};
   }
   static int32_t first_kv_len(const fake::Launched& l) {
-    const auto& params = *reinterpret_cast<const AttentionCudaParams*>(l.params);
+    return first_kv_len(*reinterpret_cast<const AttentionCudaParams*>(l.params));
+  }
+  static int32_t first_kv_len(const AttentionCudaParams& params) {
     return static_cast<const int32_t*>(fake::host(params.a.kv_len))[0];
   }
 
@@ -111,7 +115,7 @@ TEST_F(GraphAttention, ACallWithTablesOnTheGpuReadsNothingOnTheHost) {
     call();
     EXPECT_EQ(gpu().calls["cuMemcpyDtoHAsync_v2"] + gpu().calls["cuMemcpyAsync"] + waits(), 0);
     cuda::synchronize(0, stream_->get());
-    EXPECT_EQ(capture(call).size(), 2u);  // the kernel and the merge
+    EXPECT_EQ(capture(call).size(), 1u);  // beside the plan
   }
   EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
 }
@@ -211,12 +215,14 @@ TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
   plan({0, 2, 5}, {9, 16});
   PodRun run{.q_p = q_, .k_p = k_, .v_p = k_, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache.view())};
   run.out_p = out_.view(), run.out_d = out.view();
-  const auto launched = capture([&] { pod.run(run); });
-  ASSERT_GE(launched.size(), 2u);
+  const auto launched = capture([&] { pod.run(run); }, sizeof(AttentionPairParams));
+  ASSERT_EQ(launched.size(), 1u);
   plan({0, 80, 83}, {4, 1});
-  expect_tiles(launched[0]);
-  EXPECT_EQ(reinterpret_cast<const AttentionCudaParams*>(launched[1].params)->a.kv_indices, indices_buf.data());
-  EXPECT_EQ(first_kv_len(launched[1]), 79 * 16 + 4);
+  const auto& both = *reinterpret_cast<const AttentionPairParams*>(launched[0].params);
+  const uint64_t few = launched[0].config.grid[0] * both.share >> 32;  // rounded up: of all blocks
+  expect_tiles(both.many, launched[0].config.grid[0] - few);
+  EXPECT_EQ(both.few.a.kv_indices, indices_buf.data());
+  EXPECT_EQ(first_kv_len(both.few), 79 * 16 + 4);
 }
 
 }  // namespace

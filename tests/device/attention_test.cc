@@ -203,8 +203,8 @@ TEST_F(Decode, OnePlanForTwoTypes) {
 TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
   const Tensor q = to_device(values({8, 60}, 7).view(), kEmu), kv = to_device(values({20, 2, 60}, 11).view(), kEmu);
   expect_error(ErrorKind::kNotImplementedError,
-               "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are "
-               "multiples of 8 up to 256",
+               "cuda: head dimensions are multiples of 8 from 16 to 512; without tensor cores: head dimensions are "
+               "multiples of 8 up to 576",
                [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
 }
 

@@ -68,7 +68,16 @@ const Row kRows[] = {
     {"scale_tiles", "nvfp4_block_scale_interleave", "unswizzled_sf=u8:256x128:const(3)", 0},
     {"norm_fp8", "rmsnorm_quant", "out=e4m3:16x4096 input=bf16:16x4096 weight=bf16:4096 scale=1.0", 16 * 4096 * 2 / 32},
     {"concat_quant", "concat_mla_kv_quant_fp8", "kv_nope=bf16:8x16x256 k_pe=bf16:8x64", 8 * 15 * 4},  // k_pe, a head
-    {"softmax", "softmax", "logits=f32:4x16384", 4 * 16384 * 4 / 32},  // two reads, the second from L2
+    // Softmax: one read, rows in shared memory, of one block and of clusters of 2 and 8.
+    {"softmax", "softmax", "logits=f32:4x8192", 0},
+    {"softmax_2", "softmax", "logits=f32:4x16384", 0},
+    {"softmax_8", "softmax", "logits=bf16:1x131072", 0},
+    // Keys and values of selected blocks once; queries and results beside them, and what every warp reads: the list,
+    // and where its row's keys begin. Scores: queries for each block of keys.
+    {"msa_decode", "msa_sparse_decode_attention",
+     "q=bf16:1x16x128 k=bf16:512x1x128 v=bf16:512x1x128 q2k_indices=i32:1x1x4:range(0) cu_seqlens_k=i32:[0,512]", 340},
+    {"msa_score", "msa_proxy_score",
+     "q=bf16:1x16x128 k=bf16:512x1x128 cu_seqlens_q=i32:[0,1] cu_seqlens_k=i32:[0,512] causal=False", 624},
     // The delta rule: states once each way, whatever the number of tokens. A warp loads for itself, of each token, 8 +
     // 8 sectors of q and k (16 + 16 of V-innermost states: element by element), 4 of v, 4 of gates, and stores its
     // results.
@@ -166,11 +175,14 @@ const Row kRows[] = {
     // And the queries of the second chunk, and what each of 16 x 4 warps reads of its tile and request (8 sectors).
     {"decode_e4m3", "single_decode_with_kv_cache", "q=bf16:32x128 k=e4m3:512x8x128 v=e4m3:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
+    // Two blocks share the columns of V: queries, keys and what a warp reads of its tile twice.
+    {"decode_d512", "single_decode_with_kv_cache", "q=bf16:16x512 k=bf16:256x2x512 v=bf16:256x2x512",
+     16 * 512 * 2 / 32 + 256 * 2 * 512 * 2 / 32},
     {"decode_nvfp4", "single_prefill_with_kv_cache",
      "q=bf16:1x32x128 k=u8:8x512x64 v=u8:8x512x64 "
      "kv_cache_sf=(e4m3:8x512x8:uniform(0.1,2),e4m3:8x512x8:uniform(0.1,2)) "
      "kv_layout='HND'",
-     2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
+     2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 12},
 };
 
 class CountsTest : public testing::TestWithParam<Row> {};

@@ -3,6 +3,8 @@
 // plan of the host, to the bit.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "flashinfer/jit/emulator.h"
 #include "graph_plan.h"
 
@@ -117,6 +119,54 @@ TEST(NoPlanOnDevice, OtherTablesAndScalesGiveTheSameBits) {
   TrtllmBatchDecode scaled = decode_of(d, q), number = decode_of(d, q);
   scaled.bmm2_scale = two.view(), number.bmm2_scale = 2.0;
   expect_same(trtllm_batch_decode_with_kv_cache(scaled)[0], trtllm_batch_decode_with_kv_cache(number)[0]);
+}
+
+/// Ragged K and V of DeepSeek's heads; offsets in rows or, as cuDNN counts, in elements; the LSE padded.
+TEST(NoPlanOnDevice, RaggedGivesTheBitsOfAPlan) {
+  const std::vector<int32_t> rows{0, 20, 23, 23, 90}, keys{0, 300, 300, 301, 391};
+  constexpr int64_t kDk = 192, kDv = 128, kRequests = 4;
+  const Tensor q = normal({90, kHeads, kDk}, 1), k = normal({391, kKvHeads, kDk}, 2),
+               v = normal({391, kKvHeads, kDv}, 3);
+  BatchPrefillWithRaggedKVCacheWrapper w({.float_workspace_buffer = workspace()});
+  const Tensor qo = ints(rows), kv = ints(keys);
+  BatchRaggedPlan plan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads};
+  plan.head_dim_qk = kDk, plan.head_dim_vo = kDv, plan.causal = true, plan.sm_scale = 0.0625;
+  plan.q_data_type = DType::kF16;
+  w.plan(plan);
+  const AttentionResult want = w.run({.q = q, .k = k, .v = v, .return_lse = true});
+  std::vector<int32_t> elements[3];
+  for (size_t b = 0; b <= kRequests; ++b)
+    elements[0].push_back(rows[b] * static_cast<int32_t>(kHeads * kDk)),
+        elements[1].push_back(keys[b] * static_cast<int32_t>(kKvHeads * kDk)),
+        elements[2].push_back(keys[b] * static_cast<int32_t>(kKvHeads * kDv));
+  const Tensor first_q = there(qo), first_k = there(kv), lengths = there(ints({300, 0, 1, 90})),
+               q_lengths = there(ints({20, 3, 0, 67})), in_q = there(ints(elements[0])),
+               in_k = there(ints(elements[1])), in_v = there(ints(elements[2]));
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const jit::Emulation schedule(seed);
+    TrtllmRaggedDeepseek a{.query = q, .key = k, .value = v};
+    a.workspace_buffer = workspace(), a.seq_lens = lengths, a.max_q_len = 67, a.max_kv_len = 300;
+    a.bmm1_scale = 0.0625, a.batch_size = kRequests, a.cum_seq_lens_q = first_q, a.cum_seq_lens_kv = first_k;
+    a.is_causal = a.return_lse = true;
+    const op::Results ragged = trtllm_ragged_attention_deepseek(a);
+    expect_same(ragged[0], want[0]), expect_same(ragged[1], want[1]);
+
+    CudnnBatchPrefill c{.q = q, .k_cache = k, .v_cache = v, .scale = 0.0625};
+    c.workspace_buffer = workspace(), c.max_token_per_sequence = 70, c.max_sequence_kv = 300, c.causal = true;
+    c.return_lse = true, c.actual_seq_lens_q = q_lengths, c.actual_seq_lens_kv = lengths;
+    c.batch_offsets_q = in_q, c.batch_offsets_k = in_k, c.batch_offsets_v = in_v;
+    const op::Results padded = cudnn_batch_prefill_with_kv_cache(c);
+    expect_same(padded[0], want[0]);
+    const Tensor lse = to_device(padded[1].view(), kCpu), packed = to_device(want[1].view(), kCpu);
+    for (int64_t b = 0; b < kRequests; ++b)
+      for (int64_t i = 0; i < 70; ++i)
+        for (int64_t h = 0; h < kHeads; ++h) {
+          const int64_t at = rows[static_cast<size_t>(b)] + i;
+          EXPECT_EQ(lse.data_as<float>()[(b * 70 + i) * kHeads + h], at < rows[static_cast<size_t>(b) + 1]
+                                                                         ? packed.data_as<float>()[at * kHeads + h]
+                                                                         : -std::numeric_limits<float>::infinity());
+        }
+  }
 }
 
 }  // namespace

@@ -14,9 +14,11 @@
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "tests/device/exact_params.h"
+#include "tests/device/sanitized.h"
 
 namespace flashinfer {
 namespace {
@@ -77,6 +79,36 @@ TEST_P(SamplingOnTheEmulator, GivesTheTokensOfTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Rows, SamplingOnTheEmulator, testing::ValuesIn(kRows), [](const auto& info) {
   return std::string(info.param.op) + "_" + std::to_string(info.index);
 });
+
+/// A row of a decode batch is spread over as many blocks as a cluster has, where there are clusters; the token, or the
+/// row, is the same bit by bit.
+TEST(SamplingOnTheEmulator, AFewLongRowsTakeSeveralBlocksEach) {
+  const Row rows[] = {
+      {"top_k_top_p_sampling_from_probs", "probs=f32:1x131072:probs top_k=64 top_p=0.8 seed=4 offset=0"},
+      {"top_k_top_p_sampling_from_logits", "logits=bf16:2x66001:normal(0,3) top_k=0 top_p=0.9 seed=4 offset=0"},
+      {"top_k_renorm_probs", "probs=bf16:1x70001:probs top_k=3000"},
+      {"chain_speculative_sampling",
+       "draft_probs=f32:1x1x66000:probs draft_token_ids=i32:1x1:const(7) target_probs=f32:1x2x66000:probs seed=3 "
+       "offset=0"},
+      {"top_k", "input=f32:1x131072 k=1500 sorted=True"},
+      {"top_k", "input=bf16:2x70001:randint(0,99) k=3000 tie_break=2"},
+      {"top_k", "input=bf16:1x70001:randint(0,99) k=1 tie_break=1"},
+  };
+  for (const Row& row : rows) {
+    const op::Op& op = *op::find_op(row.op);
+    const cases::Outputs want = outputs(op, row.args, kCpu);
+    for (const int arch : sanitized() ? std::vector<int>{90} : std::vector<int>{90, 80}) {
+      const jit::EmulatedArch gpu(arch);
+      const jit::Emulation emulation(arch == 90 ? 3 : 0);
+      const cases::Outputs got = outputs(op, row.args, kEmu);
+      for (size_t i = 0; i < got.tensors.size(); ++i)
+        EXPECT_TRUE(cases::compare_bits(got.tensors[i].second.view(), want.tensors[i].second.view()).equal)
+            << op.name << " " << row.args << " on sm_" << arch << ": " << got.tensors[i].first;
+      ASSERT_FALSE(emulation.launches().empty());
+      EXPECT_EQ(emulation.launches()[0].launch.cluster[0], arch == 90 ? 8u : 1u) << row.args;
+    }
+  }
+}
 
 TEST(SamplingOnTheEmulator, ThresholdsAndSeedsMayLieOnTheDevice) {
   const op::Op& op = *op::find_op("top_k_top_p_sampling_from_probs");

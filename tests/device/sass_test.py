@@ -112,23 +112,27 @@ class Sass(unittest.TestCase):
         return kernels
 
     def test_no_spill_and_no_generic_access(self):
-        """Local memory is a spill. A generic load, store or atomic has lost the address space: it is slower than one of global or shared memory."""
+        """Local memory is a spill. A generic load, store or atomic has lost the address space: it is slower than one of global or shared memory. Attention of
+        32 rows a warp merges cut requests in a function that is called, once for a group of rows, and gets at the launch's parameters and counters so."""
         self.assertGreater(len(self.kernels), 10)
         for name, config, code in self.kernels + self.of_sm_89:
             with self.subTest(name + config):
                 self.assertGreater(len(code.instructions), 50)
                 found = code.count()
-                self.assertEqual({k: found[k] for k in ("LDL", "STL", "LD", "ST", "ATOM") if found[k]}, {})
+                merges = {"LD": 30, "ST": 2, "ATOM": 1} if name == "attention.attention" and "wide=1" in config else {}
+                self.assertEqual({k: found[k] for k in ("LDL", "STL", "LD", "ST", "ATOM") if found[k] > merges.get(k, 0)}, {})
 
     def test_samplers_have_no_generic_access_in_loops(self):
-        """Their passes are functions, which see of a pointer neither whether it is of shared nor of global memory, unless they are told."""
+        """Their passes are functions, which see of a pointer neither whether it is of shared nor of global memory, unless they are told. What they store in
+        the other blocks of a cluster (two words for 1,024 elements, and a load and a store for a bin of all blocks) has a generic instruction on the chip."""
         self.assertGreater(len(self.samplers), 3)
         for name, config, code in self.samplers:
             with self.subTest(name + config):
                 self.assertGreater(code.count()["LDS"], 5)
                 for first, last in code.loops:
                     found = code.count(first, last + 1)
-                    self.assertEqual({k: found[k] for k in ("LD", "ST", "ATOM") if found[k]}, {}, f"instructions {first} to {last}")
+                    self.assertEqual(found["ATOM"], 0, f"instructions {first} to {last}")
+                    self.assertLessEqual(found["LD"] + found["ST"], 2, f"instructions {first} to {last}")
 
     def test_the_main_loop_of_attention(self):
         for target, name, pattern, length, divisions, loads, conversions in LOOPS:

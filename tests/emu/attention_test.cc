@@ -157,7 +157,8 @@ class Attention {
       if (w.tiles.empty()) continue;
       w.tiles.resize(w.tiles.size() + spare);
       Memory more;
-      AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
+      const size_t counters = w.cuts * static_cast<size_t>(s_.kv_heads);
+      AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(std::vector<uint32_t>(counters))};
       cuda::attention_tile_steps(pp, cfg);
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
       pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
@@ -175,18 +176,16 @@ class Attention {
       };
       if (cores) {
         launch("cores" + (c.kv == DType::kF32 ? "_f32" : cache) + "_" + dim,
-               cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
+               cuda::attention_cores_launch(plain, pp, w.tiles.size(), false));
       } else {
         launch(type + cache + "_" + dim +
                    (few        ? "_few"
                     : cfg.wide ? "_wide"
                                : "_many") +
                    (s_.e4m3 == 2 ? "_all" : ""),
-               cuda::attention_launch(cfg, p_, w.tiles.size(), false));
+               cuda::attention_launch(cfg, pp, w.tiles.size(), false));
       }
-      if (!w.cuts.empty())
-        launch("merge_" + type,
-               cuda::attention_merge_launch(cuda::attention_merge_config(c, p_.head_dim_vo), p_, w.cuts.size(), false));
+      for (size_t i = 0; i < counters; ++i) EXPECT_EQ(pp.counters[i], 0u) << "counter " << i;  // for the next launch
     }
     return error;
   }

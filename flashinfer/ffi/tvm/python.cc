@@ -259,10 +259,13 @@ struct ThreadContext {
 };
 bool g_share_openmp = false;  // set before the first call
 
-/// torch computes in this process: its OpenMP workers run our tasks too (core/openmp.h). False when it has none.
+/// torch computes in this process: its OpenMP workers run our tasks too (core/openmp.h), all of them, even where
+/// the runtime has bound this thread to one CPU. False when it has none.
 bool share_openmp() {
   if (!env::flag("FLASHINFER_SHARE_OPENMP")) return false;
-  const Executor e = openmp_executor(default_executor().threads);
+  int threads = default_executor().threads;
+  if (env::integer("FLASHINFER_NUM_THREADS") <= 0) threads = std::max(threads, openmp_threads());
+  const Executor e = openmp_executor(threads);
   if (!e.run) return false;
   set_default_executor(e);
   return g_share_openmp = true;

@@ -69,6 +69,59 @@ FI_CU T* map_shared(T* p, uint32_t rank) {
 #endif
 }
 
+/// Both: a barrier of the cluster's threads, which orders their accesses to shared and global memory.
+FI_GLOBAL_FN void sync_cluster() {
+  cluster_arrive();
+  cluster_wait();
+}
+/// A word of 4 or 8 bytes in block `rank` of the cluster, at the place that corresponds to `p` in this block's shared
+/// memory. One instruction each, which is not a generic access.
+template <class T>
+FI_CU void store_peer(T* p, uint32_t rank, T value) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+#if !defined(__CUDACC__)
+  T* const q = static_cast<T*>(emu::api->map_shared(p, rank, FI_EMU_PC));
+  emu::api->access(q, sizeof(T), emu::kWrite, FI_EMU_PC);
+  *q = value;
+#elif FI_SM90
+  uint32_t q;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(q)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))), "r"(rank));
+  if constexpr (sizeof(T) == 4)
+    asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(q), "r"(__builtin_bit_cast(uint32_t, value)) : "memory");
+  else
+    asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(q), "l"(__builtin_bit_cast(uint64_t, value)) : "memory");
+#else
+  *p = value;
+#endif
+}
+template <class T>
+FI_CU T load_peer(const T* p, uint32_t rank) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+#if !defined(__CUDACC__)
+  const T* const q = static_cast<const T*>(emu::api->map_shared(p, rank, FI_EMU_PC));
+  emu::api->access(q, sizeof(T), emu::kRead, FI_EMU_PC);
+  return *q;
+#elif FI_SM90
+  uint32_t q;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(q)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(p))), "r"(rank));
+  if constexpr (sizeof(T) == 4) {
+    uint32_t x;
+    asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(x) : "r"(q) : "memory");
+    return __builtin_bit_cast(T, x);
+  } else {
+    uint64_t x;
+    asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(x) : "r"(q) : "memory");
+    return __builtin_bit_cast(T, x);
+  }
+#else
+  return *p;
+#endif
+}
+
 /// Programmatic dependent launch: a kernel may start before the previous one in the stream has ended. The previous
 /// kernel's writes are visible after depend_wait(), which a kernel calls before its first access. depend_launch()
 /// allows the next kernel to start.

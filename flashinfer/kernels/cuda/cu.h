@@ -14,6 +14,7 @@
 #if defined(__CUDACC__)
 #define FI_CU __device__ __forceinline__         // a wrapper
 #define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be inlined into it
+#define FI_CALLED_FN __device__ __noinline__     // a function that is called, with registers of its own
 #define FI_CUDA_ENTRY(Params, config, ...)                                                           \
   extern "C" __global__ void __launch_bounds__((config).threads, flashinfer::cu::min_blocks(config)) \
       flashinfer_kernel(const __grid_constant__ Params params) {                                     \
@@ -23,6 +24,7 @@
 #include "flashinfer/kernels/emu/hooks.h"
 #define FI_CU __attribute__((noinline, no_sanitize("thread"))) inline
 #define FI_GLOBAL_FN inline __attribute__((always_inline))
+#define FI_CALLED_FN inline
 /// For modules with several kernels (tests of the emulator).
 #define FI_CUDA_ENTRY_NAMED(name, Params, ...)                                                           \
   extern "C" __attribute__((visibility("default"))) void name(const void* entry) {                       \

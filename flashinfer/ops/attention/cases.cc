@@ -19,6 +19,8 @@ constexpr op::Case kSingleDecode[] = {
     {"fp8_cache_d128", "q=bf16:8x128 k=e4m3:300x2x128 v=e4m3:300x2x128 k_scale=0.5 v_scale=2.0 return_lse=True", "cpu", op::kAot},
     {"fp8_query", "q=e4m3:8x64 k=e4m3:150x2x64 v=e4m3:150x2x64 q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"dims_192_128", "q=bf16:4x192 k=bf16:99x2x192 v=bf16:99x2x128"},
+    {"d512_cut", "q=bf16:8x512 k=bf16:300x2x512 v=bf16:300x2x512 return_lse=True", "cpu", op::kAot},
+    {"fp8_cache_d512", "q=bf16:8x512 k=e4m3:150x2x512 v=e4m3:150x2x512 k_scale=0.5 v_scale=2.0 return_lse=True"},
     {"odd_dims", "q=bf16:4x33 k=bf16:99x2x33 v=bf16:99x2x17"},
     {"long", "q=bf16:6x64 k=bf16:4500x2x64 v=bf16:4500x2x64 return_lse=True"},
     {"bench", "q=bf16:32x128 k=bf16:16384x8x128 v=bf16:16384x8x128", "cpu", op::kBench},
@@ -61,6 +63,9 @@ constexpr op::Case kSinglePrefill[] = {
     {"nvfp4_cache_f16_d80", "q=f16:30x4x80:normal(0,0.25) k=u8:170x2x40:randint(0,256) v=u8:170x2x40:randint(0,256) kv_cache_sf=(e4m3:170x2x5,e4m3:170x2x5) "
                             "causal=True return_lse=True"},
     {"dims_192_128", "q=bf16:30x4x192 k=bf16:70x2x192 v=bf16:70x2x128 causal=True return_lse=True"},
+    {"dims_64_128", "q=f16:30x4x64 k=f16:70x2x64 v=f16:70x2x128 causal=True return_lse=True", "cpu", op::kAot},
+    {"f32_dims_320_512", "q=f32:9x2x320 k=f32:70x1x320 v=f32:70x1x512 causal=True return_lse=True", "cpu", op::kAot},
+    {"d512", "q=bf16:40x4x512 k=bf16:130x2x512 v=bf16:130x2x512 causal=True return_lse=True", "cpu", op::kAot},
     {"d256", "q=bf16:30x4x256 k=bf16:70x2x256 v=bf16:70x2x256 causal=True"},
     {"group5_d80", "q=bf16:30x10x80 k=bf16:70x2x80 v=bf16:70x2x80 causal=True"},
     {"group7_d96", "q=f16:30x7x96 k=f16:70x1x96 v=f16:70x1x96 causal=True"},

@@ -24,12 +24,14 @@ op::Prepared prepare_cpu(const PlanRef& plan, const Call& c);
 op::Prepared prepare_cuda(const PlanRef& plan, const Call& c);
 /// The tables of a call without a plan, in its GPU's memory, which the host does not read. Lengths and rows beyond the
 /// promised ones are cut off; page ids are not checked.
-struct DenseTables {
-  TensorView pages;                        // [B, width] i32 or i64, any strides
-  TensorView lengths;                      // [B] keys, i32, u32 or i64
+struct CallTables {
+  std::optional<TensorView> pages{};       // [B, width] i32 or i64, any strides; absent: K and V are ragged
+  std::optional<TensorView> lengths{};     // [B] keys, i32, u32 or i64; absent: all rows from first_keys[b] on
   std::optional<TensorView> first_rows{};  // [B + 1]; absent: `rows` for each request
   int64_t rows = 1;                        // query rows of a request, or the most
   int64_t keys = 0;                        // of a request at most
+  std::optional<TensorView> first_keys{};  // ragged: [B + 1] rows of K and V; absent: `keys` for each request
+  int64_t row_unit = 1, key_unit = 1;      // what a row counts in first_rows and first_keys
   // The mask: words among the rows of a request (api/draft_mask.h), or keys of this rank's share of a context.
   std::optional<TensorView> words{};   // u16 [rows in all, words of a row], contiguous
   std::optional<TensorView> before{};  // [B] tokens of all ranks before a request's first row
@@ -37,7 +39,9 @@ struct DenseTables {
 };
 /// The same with a plan without arrays, which a kernel makes from `tables` at each run. Nothing waits for the GPU, so
 /// the call can be captured; a replay reads the tables anew.
-op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const DenseTables& tables);
+op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const CallTables& tables);
+/// The LSE of ragged rows [rows, Hq] to [B, places, Hq]; places behind a request's last row get -inf.
+op::Prepared prepare_pad_lse(const CallTables& tables, const TensorView& from, const TensorView& to);
 void run_reference(const Plan& p, const Call& c);
 
 /// The candidates of an op that runs one plan: PlanOf(block) on the tensors of CallOf(block).

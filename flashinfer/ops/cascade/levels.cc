@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/cascade/levels.h"
 
+#include "flashinfer/ops/attention/cuda/together.h"
 #include "flashinfer/ops/cascade/cuda_launch.h"
 #include "flashinfer/ops/cascade/kernels/params.h"
 #include "flashinfer/ops/cascade/ref.h"
@@ -52,32 +53,37 @@ MergeConfig merge_config(DType out) { return {DType::kF32, out}; }
 }  // namespace
 
 namespace {
-/// Every level, then what `merge` prepares of their states.
-template <op::Prepared (*Prepare)(const attention::PlanRef&, const attention::Call&), class Merge>
-op::Prepared prepare_with(std::span<Level> levels, const TensorView& out, const Merge& merge) {
+/// What `prepare` makes of every level, then what `merge` makes of their states.
+template <class Prepare, class Merge>
+op::Prepared prepare_with(std::span<Level> levels, const TensorView& out, const Prepare& prepare, const Merge& merge) {
   const States states(levels, out);
   const Tensor merged = lse_of(out);
   attention::Launches launches;
   for (const Tensor& t : {states.v, states.s, merged}) launches.keep(t.owner());
-  states.each(levels, [&](const attention::PlanRef& plan, const attention::Call& call) {
-    launches.add([&] { return Prepare(plan, call); });
-  });
+  std::vector<attention::PlannedCall> calls;
+  states.each(levels,
+              [&](const attention::PlanRef& plan, const attention::Call& call) { calls.push_back({plan, call}); });
+  prepare(launches, calls);
   launches.add([&] { return merge(merge_config(out.dtype()), merge_params(states, out, merged)); });
   return std::move(launches).prepared();
 }
 }  // namespace
 
 op::Prepared prepare_levels(std::span<Level> levels, const TensorView& out) {
-  return prepare_with<attention::prepare_cpu>(levels, out, [](const MergeConfig& config, MergeParams p) {
+  const auto each = [](attention::Launches& launches, std::span<const attention::PlannedCall> calls) {
+    for (const auto& [plan, call] : calls) launches.add([&] { return attention::prepare_cpu(plan, call); });
+  };
+  return prepare_with(levels, out, each, [](const MergeConfig& config, MergeParams p) {
     p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * 4);
     return ops::prepare_rows<kMerge>(config, p, p.tokens, p.tokens_per_task);
   });
 }
 
 op::Prepared prepare_levels_cuda(std::span<Level> levels, const TensorView& out) {
-  for (const Level& l : levels)
-    if (l.plan->graph) return op::Unsupported{"use_cuda_graph=True is not supported on GPUs for attention in levels"};
-  return prepare_with<attention::prepare_cuda>(levels, out, [&](const MergeConfig& config, const MergeParams& p) {
+  const auto together = [](attention::Launches& launches, std::span<const attention::PlannedCall> calls) {
+    launches.add([&] { return attention::prepare_together_cuda(calls); });
+  };
+  return prepare_with(levels, out, together, [&](const MergeConfig& config, const MergeParams& p) {
     const MergeCudaConfig c = cuda::merge_config(config, p);
     return ops::prepare_cuda<kMergeCuda>(c, p, out.device(), cuda::merge_launch(c, p, true));
   });

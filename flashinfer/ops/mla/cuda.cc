@@ -16,8 +16,6 @@ inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cuda/mla.cuh", 
                                      "flashinfer::MlaCudaParams"};
 inline constexpr jit::Kernel kCores{"flashinfer/ops/mla/kernels/cuda/mla_simt.cuh", "flashinfer::cu::mla_cores",
                                     "flashinfer::MlaCudaParams"};
-inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/kernels/cuda/attention.cuh",
-                                    "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
 
 ops::KvPlane plane_of(const TensorView& t) {
   ops::KvPlane k{.data = t.data(), .dtype = t.dtype(), .pages = t.size(0), .page_size = t.size(1), .heads = 1};
@@ -43,7 +41,7 @@ MlaCudaParams params_of(const attention::Plan& p, const Call& c, int64_t kpe) {
 /// The kernels for requests of few and of many rows.
 struct Kind {
   MlaCudaConfig config;
-  const jit::CudaLoaded *kernel = nullptr, *merge = nullptr;
+  const jit::CudaLoaded* kernel = nullptr;
 };
 
 /// A run that is ready: all but the addresses of what is on the device from the first run on.
@@ -51,7 +49,6 @@ struct CudaRun {
   attention::PlanRef plan;
   MlaCudaParams params;
   MlaCoresConfig cores;
-  AttentionMergeCudaConfig merge;
   int64_t pages;                                  // of the cache
   std::array<Kind, 2> kinds{};                    // of the parts
   std::shared_ptr<attention::OnDevice> arrays{};  // or
@@ -69,15 +66,18 @@ void CudaRun::run_on(const Arrays& d, const int32_t* pages_of, const PartialOf& 
   MlaCudaParams all = params;
   attention::point_at(all.base.a, d);
   all.base.a.kv_indices = pages_of;
-  attention::for_parts(all.base, d, plan->head_dim_vo, partial_of, [&](size_t i, const attention::Part& part) {
-    const Kind& k = kinds[i];
-    const auto page_size = static_cast<uint32_t>(plan->page_size), keys = static_cast<uint32_t>(k.config.keys);
-    all.base.tile_pages = keys / page_size, all.base.tile_entries = keys % page_size;
-    const cuda::Launch l = d.cores ? cuda::mla_launch(cores.threads, cores.shared_bytes(), part.tiles)
-                                   : cuda::mla_launch(k.config.threads, k.config.shared_bytes(), part.tiles);
-    jit::launch(*k.kernel, all, l);
-    if (part.cuts) jit::launch(*k.merge, all.base, cuda::attention_merge_launch(merge, all.base.a, part.cuts, true));
-  });
+  attention::for_parts(
+      all.base, d, plan->head_dim_vo, partial_of,
+      [&](size_t i, const attention::Part& part, const Tensor&, int64_t words) {
+        const Kind& k = kinds[i];
+        const Tensor counters = attention::counters_of(d.device, words);
+        if (counters.defined()) all.base.counters = counters.data_as<uint32_t>();
+        const auto page_size = static_cast<uint32_t>(plan->page_size), keys = static_cast<uint32_t>(k.config.keys);
+        all.base.tile_pages = keys / page_size, all.base.tile_entries = keys % page_size;
+        const cuda::Launch l = d.cores ? cuda::mla_launch(cores.threads, cores.shared_bytes(), part.tiles)
+                                       : cuda::mla_launch(k.config.threads, k.config.shared_bytes(), part.tiles);
+        jit::launch(*k.kernel, all, l);
+      });
 }
 
 void CudaRun::operator()() const {
@@ -116,7 +116,6 @@ op::Prepared prepare_cuda(const Plan& planned, const Call& c) {
   CudaRun run{.plan = plan,
               .params = params_of(*plan, c, p.head_dim_kpe),
               .cores = cuda::mla_cores_config(shape),
-              .merge = cuda::attention_merge_config(attention::cuda_config(*plan), p.head_dim_ckv),
               .pages = c.ckv.size(0)};
   std::array<MlaCudaConfig, 2> configs =
       configs_of(shape, (p.graph ? p.graph->most_tokens : most_tokens(p)) * p.num_heads, arch);
@@ -151,7 +150,6 @@ op::Prepared prepare_cuda(const Plan& planned, const Call& c) {
     Kind& k = run.kinds[i];
     k.config = configs[!part.few];
     k.kernel = found(cores ? jit::cuda_kernel<kCores>(run.cores, device) : jit::cuda_kernel<kKernel>(k.config, device));
-    if (part.cuts) k.merge = found(jit::cuda_kernel<kMerge>(run.merge, device));
   }
   if (!why_not.empty()) return op::Unsupported{why_not};
   return run;

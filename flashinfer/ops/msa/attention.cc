@@ -5,6 +5,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/msa/cases.h"
+#include "flashinfer/ops/msa/cuda.h"
 #include "flashinfer/ops/msa/inputs.h"
 #include "flashinfer/ops/msa/ops.h"
 #include "flashinfer/ops/msa/ref.h"
@@ -14,6 +15,8 @@ namespace {
 using namespace msa;
 using A = MsaSparseAttention;
 using D = MsaSparseDecode;
+inline constexpr jit::Kernel kAttentionCuda{"flashinfer/ops/msa/kernels/cuda/attention.cuh",
+                                            "flashinfer::cu::msa_attention", "flashinfer::MsaCudaParams"};
 inline constexpr jit::Kernel kAttention{"flashinfer/ops/msa/kernels/cpu/msa.h", "flashinfer::cpu::msa_attention",
                                         "flashinfer::MsaParams"};
 constexpr DTypeSet kCacheTypes = op::floats | DType::kF8E4M3 | DType::kU8 | DType::kF4E2M1x2;
@@ -53,7 +56,7 @@ void check_factors(const B& a) {
 }
 /// Pages of the blocks that a row selects and sees.
 void check_selected_pages(const Batch& b, const TensorView& selected, const TensorView& k) {
-  if (!b.page_table) return;
+  if (!b.page_table || !b.readable() || selected.device().type == DeviceType::kCUDA) return;
   const auto* list = selected.data_as<int32_t>();
   for (int64_t g = 0; g < selected.size(0); ++g)
     for (int64_t r = 0; r < b.requests(); ++r) {
@@ -132,6 +135,29 @@ op::Prepared prepare(const B& a) {
       [p, items, rows](jit::CpuFn kernel) { ops::run_rows(kernel, p, items, p.items_per_task); });
 }
 template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const Batch batch = batch_of(a);
+  const ref::MsaNumbers numbers = numbers_of(a);
+  MsaCudaParams p{};
+  set_batch(p, batch, a.k);
+  p.q = tensor_of(a.q, {}), p.k = tensor_of(a.k, a.k_scale), p.v = tensor_of(a.v, a.v_scale);
+  p.n = a.q.size(0), p.heads = a.q.size(1), p.kv_heads = heads_of(a.k), p.topk = a.q2k_indices.size(2);
+  p.selected = a.q2k_indices.template data_as<int32_t>();
+  p.scale_log2 = static_cast<float>(numbers.scale * std::log2(std::exp(1.0)));
+  p.v_scale = static_cast<float>(numbers.v_scale), p.temperature = static_cast<float>(numbers.temperature);
+  p.out = a.out->data();
+  if (a.lse) p.lse = a.lse->template data_as<float>();
+  if constexpr (requires { a.lse_t; })
+    if (a.lse_t) p.lse_t = a.lse_t->template data_as<float>();
+  const bool cores = on_cores(a.q, a.k, call.device) || !rows_aligned(a.v);
+  const MsaCudaConfig c{.q = a.q.dtype(), .kv = kernel_dtype(a.k), .out = out_dtype(a), .cores = cores};
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(p.n), l.grid[1] = cuda::grid_size(p.kv_heads);
+  l.grid[2] = cuda::grid_size(p.kv_heads ? msa_shape(p.heads / p.kv_heads, cores, true).head_tiles : 0);
+  l.block[0] = kMsaThreads, l.shared_bytes = static_cast<unsigned>(msa_shared(cores)), l.pdl = true;
+  return ops::prepare_cuda<kAttentionCuda>(c, p, call.device, p.heads ? l : ops::kNoBlocks);
+}
+template <class B>
 void reference(const B& a) {
   const auto elements = [](const TensorView& t, const std::optional<TensorView>& scale) {
     return ref::MsaElements{t, scale ? static_cast<const uint8_t*>(scale->data()) : nullptr};
@@ -199,7 +225,8 @@ constexpr op::Field decode_fields[] = {
                         op::contiguous),
 };
 template <class B>
-constexpr op::Candidate candidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare<B>>(),
+                                        op::reference<reference<B>>()};
 }  // namespace
 
 namespace ops::msa {

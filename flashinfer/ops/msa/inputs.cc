@@ -4,11 +4,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 
 namespace flashinfer::msa {
 
+bool Batch::readable() const {
+  const TensorView* const offsets = q_offset ? q_offset->tensor() : nullptr;
+  for (const TensorView* t : {cu_seqlens_q, cu_seqlens_k, page_table, seqused_k, offsets})
+    if (t && t->device().type == DeviceType::kCUDA) return false;
+  return true;
+}
 int64_t Batch::most_blocks() const {
+  const TensorView* const lengths = page_table ? seqused_k : cu_seqlens_k;
+  if (lengths && lengths->device().type == DeviceType::kCUDA) {
+    const Tensor there = to_device(*lengths, kCpu);
+    const TensorView host = there.view();
+    Batch copy = *this;
+    (page_table ? copy.seqused_k : copy.cu_seqlens_k) = &host;
+    return copy.most_blocks();
+  }
   int64_t most = 0;
   for (int64_t b = 0; b < requests(); ++b) most = std::max(most, blocks(b));
   return most;
@@ -32,7 +47,7 @@ void check_paged(const Batch& b, const char* k_name, const TensorView& k) {
   FI_CHECK(b.seqused_k->size(0) == b.requests(), ValueError, "seqused_k.shape[0] is ", b.seqused_k->size(0),
            ", but page_table.shape[0] is ", b.requests());
   const int64_t room = b.page_table->size(1) * kMsaBlock;
-  for (int64_t i = 0; i < b.requests(); ++i) {
+  for (int64_t i = 0; b.readable() && i < b.requests(); ++i) {
     const int64_t n = op::index_at(*b.seqused_k, i);
     FI_CHECK(n >= 0 && n <= room, ValueError, "seqused_k[", i, "] is ", n, ", but must be in [0, ", room,
              "] (page_table has ", b.page_table->size(1), " pages of 128)");
@@ -47,6 +62,9 @@ void check_flat(const Batch& b, const char* k_name, const TensorView& k) {
   FI_CHECK(b.cu_seqlens_k, ValueError, "cu_seqlens_k is missing: it says where the keys of each request begin");
   FI_CHECK(k.rank() == 3, ValueError, k_name, " is ", to_string(k),
            ", but without page_table it must be [keys, KV heads, ..]");
+  FI_CHECK(b.cu_seqlens_k->size(0) >= 1, ValueError,
+           "cu_seqlens_k is empty, but must have one entry more than there are requests");
+  if (!b.readable()) return;
   const int64_t last = op::check_indptr("cu_seqlens_k", *b.cu_seqlens_k);
   FI_CHECK(last <= k.size(0), ValueError, "cu_seqlens_k ends with ", last, ", but ", k_name, " has ", k.size(0),
            " keys");
@@ -62,7 +80,7 @@ void check_batch(const Batch& b, int64_t n, const char* k_name, const TensorView
   if (b.cu_seqlens_q) {
     FI_CHECK(b.cu_seqlens_q->size(0) == requests + 1, ValueError, "cu_seqlens_q.shape[0] is ", b.cu_seqlens_q->size(0),
              ", but must be ", requests + 1, " for ", requests, " requests");
-    const int64_t last = op::check_indptr("cu_seqlens_q", *b.cu_seqlens_q);
+    const int64_t last = b.readable() ? op::check_indptr("cu_seqlens_q", *b.cu_seqlens_q) : n;
     FI_CHECK(last == n, ValueError, "cu_seqlens_q ends with ", last, ", but q has ", n, " rows");
   } else {
     FI_CHECK(b.seqlen_q >= 1, ValueError, "seqlen_q is ", b.seqlen_q, ", but must be at least 1");

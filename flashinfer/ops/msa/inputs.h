@@ -26,7 +26,10 @@ struct Batch {
                       : op::index_at(*cu_seqlens_k, b + 1) - op::index_at(*cu_seqlens_k, b);
   }
   int64_t blocks(int64_t b) const { return ceil_div(keys(b), kMsaBlock); }
+  /// Of all requests. Lengths on a GPU are copied, which waits for its stream.
   int64_t most_blocks() const;
+  /// Whether the host can read the index arrays: not on a GPU, where their contents are not checked.
+  bool readable() const;
   /// How many keys row i of request b sees.
   int64_t visible(int64_t b, int64_t i) const;
 };

@@ -4,6 +4,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/msa/cases.h"
+#include "flashinfer/ops/msa/cuda.h"
 #include "flashinfer/ops/msa/inputs.h"
 #include "flashinfer/ops/msa/ops.h"
 #include "flashinfer/ops/msa/ref.h"
@@ -13,6 +14,8 @@ namespace {
 using namespace msa;
 using S = MsaProxyScore;
 using F = MsaProxyScoreFp4;
+inline constexpr jit::Kernel kScoresCuda{"flashinfer/ops/msa/kernels/cuda/score.cuh", "flashinfer::cu::msa_scores",
+                                         "flashinfer::MsaCudaParams"};
 inline constexpr jit::Kernel kScores{"flashinfer/ops/msa/kernels/cpu/msa.h", "flashinfer::cpu::msa_scores",
                                      "flashinfer::MsaParams"};
 
@@ -65,6 +68,7 @@ void validate(const B& a) {
     FI_CHECK(in.k.dtype() == in.q.dtype() || in.k.dtype() == DType::kF8E4M3, ValueError, "k is ", name(in.k.dtype()),
              ", but must be q's ", name(in.q.dtype()), " or float8_e4m3fn");
   }
+  if (!batch.readable()) return;
   const int64_t most = batch.most_blocks();
   FI_CHECK(tiles_of(a) >= most, ValueError, "max_k_tiles is ", tiles_of(a), ", but a request has ", most,
            " blocks of 128 keys");
@@ -96,6 +100,26 @@ op::Prepared prepare(const B& a) {
   return ops::with_kernel<kScores>(
       MsaConfig{.q = kernel_dtype(in.q), .kv = kernel_dtype(in.k), .out = DType::kF32},
       [p, items, rows](jit::CpuFn kernel) { ops::run_rows(kernel, p, items, p.items_per_task); });
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const Inputs in = inputs_of(a);
+  MsaCudaParams p{};
+  set_batch(p, batch_of(a), in.k);
+  p.q = tensor_of(in.q, in.q_scale), p.k = tensor_of(in.k, in.k_scale);
+  p.n = in.q.size(0), p.heads = in.q.size(1), p.kv_heads = heads_of(in.k);
+  p.factor = static_cast<float>(in.factor), p.reduce_heads = a.reduce_heads;
+  p.score = a.output->template data_as<float>(), p.tiles = a.output->size(1);
+  p.score_head = a.output->stride(0), p.score_tile = a.output->stride(1), p.score_row = a.output->stride(2);
+  if (p.tiles > 65535) return op::Unsupported{"on a GPU a request has at most 65535 blocks"};
+  const bool cores = on_cores(in.q, in.k, call.device);
+  const MsaCudaConfig c{.q = kernel_dtype(in.q), .kv = kernel_dtype(in.k), .out = DType::kF32, .cores = cores};
+  const MsaShape shape = msa_shape(std::max<int64_t>(p.heads / p.kv_heads, 1), cores, false);
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(ceil_div(p.n, shape.rows)), l.grid[1] = cuda::grid_size(p.tiles);
+  l.grid[2] = cuda::grid_size(p.reduce_heads ? 1 : p.kv_heads * shape.head_tiles);
+  l.block[0] = kMsaThreads, l.shared_bytes = static_cast<unsigned>(msa_shared(cores)), l.pdl = true;
+  return ops::prepare_cuda<kScoresCuda>(c, p, call.device, p.heads ? l : ops::kNoBlocks);
 }
 template <class B>
 void reference(const B& a) {
@@ -138,7 +162,8 @@ constexpr op::Field score_fp4_fields[] = {
 };
 #undef FI_REQUESTS
 template <class B>
-constexpr op::Candidate candidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare<B>>(),
+                                        op::reference<reference<B>>()};
 }  // namespace
 
 namespace ops::msa {

@@ -7,12 +7,15 @@
 #include "flashinfer/op/index_checks.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/msa/cases.h"
+#include "flashinfer/ops/msa/cuda.h"
 #include "flashinfer/ops/msa/ops.h"
 #include "flashinfer/ops/msa/ref.h"
 
 namespace flashinfer {
 namespace {
 using T = MsaTopkSelect;
+inline constexpr jit::Kernel kSelectCuda{"flashinfer/ops/msa/kernels/cuda/select.cuh", "flashinfer::cu::msa_select",
+                                         "flashinfer::MsaSelectParams"};
 constexpr int64_t kRows = 16;  // of a task: their scores adjoin, a cache line for each block
 
 op::Shape chosen_shape(const T& a) { return {3, {a.max_score.size(2), a.max_score.size(0), a.topk}}; }
@@ -89,6 +92,29 @@ op::Prepared prepare(const T& a) {
     ops::for_rows(items, per_task, [&](int64_t i) { choose_rows(a, i / tiles, i % tiles * kRows); });
   };
 }
+op::Prepared prepare_cuda(const T& a, const op::Call& call) {
+  const TensorView &s = a.max_score, &out = *a.output;
+  constexpr MsaSelectConfig c{.threads = 256};
+  MsaSelectParams p{.score = s.data_as<float>(),
+                    .score_head = s.stride(0),
+                    .score_tile = s.stride(1),
+                    .score_row = s.stride(2),
+                    .n = s.size(2),
+                    .blocks = s.size(1),
+                    .topk = a.topk,
+                    .begin = a.force_begin_blocks,
+                    .end = a.force_end_blocks,
+                    .valid = msa::cuda_indices(a.num_valid_pages ? a.num_valid_pages->tensor() : nullptr),
+                    .all_valid = s.size(1),
+                    .out = out.data_as<int32_t>(),
+                    .out_row = out.stride(0),
+                    .out_head = out.stride(1)};
+  if (a.num_valid_pages && !p.valid.data) p.all_valid = static_cast<int64_t>(a.num_valid_pages->number());
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(ceil_div(p.n, c.threads / 32)), l.grid[1] = cuda::grid_size(s.size(0));
+  l.block[0] = static_cast<unsigned>(c.threads), l.pdl = true;
+  return ops::prepare_cuda<kSelectCuda>(c, p, call.device, l);
+}
 void reference(const T& a) {
   for (int64_t r = 0; r < a.max_score.size(2); ++r)
     for (int64_t h = 0; h < a.max_score.size(0); ++h) {
@@ -110,7 +136,7 @@ constexpr op::Field fields[] = {
     op::attr<&T::force_begin_blocks>("force_begin_blocks"),
     op::attr<&T::force_end_blocks>("force_end_blocks"),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::msa {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/norm/diffusion.h"
 
+#include <algorithm>
+
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/cuda.h"
@@ -138,14 +140,23 @@ void check_quantised(const B& a) {
   FI_CHECK(!a.sf_out || (a.sf_out->nbytes() == bytes && a.sf_out->is_contiguous()), ValueError, "sf_out is ",
            to_string(*a.sf_out), ", but must be ", bytes, " bytes, contiguous (tiles of 128x4)");
 }
+// Of a norm_out that is given these two throw FlashInfer's words, which its callers match.
 template <class B>
 DType norm_dtype(const B& a) {
-  return quantises(a) ? DType::kI32 : a.input.dtype();
+  const DType want = quantises(a) ? DType::kI32 : a.input.dtype();
+  FI_CHECK(!a.norm_out || a.norm_out->dtype() == want, ValueError, "norm_out dtype is ", name(a.norm_out->dtype()),
+           ", but must be ", name(want));
+  return want;
 }
 template <class B>
 op::Shape norm_shape(const B& a) {
   const int64_t d = a.input.size(2);
-  return {3, {a.input.size(0), a.input.size(1), a.use_nvfp4 ? d / 8 : a.use_mxfp8 ? d / 4 : d}};
+  const op::Shape want{3, {a.input.size(0), a.input.size(1), a.use_nvfp4 ? d / 8 : a.use_mxfp8 ? d / 4 : d}};
+  if (a.norm_out)
+    FI_CHECK(std::ranges::equal(a.norm_out->shape(), want.span()), ValueError, "norm_out shape mismatch: it is ",
+             to_string(*a.norm_out), ", but must be ",
+             to_string(TensorView(nullptr, a.norm_out->dtype(), want.span())));
+  return want;
 }
 template <class B>
 bool has_scales(const B& a) {
@@ -184,8 +195,7 @@ constexpr auto gate_of() {
       op::in<&B::global_scaling_factor>("global_scaling_factor", nullptr, DType::kF32),                           \
       op::in<&B::input_global_scaling_factor>("input_global_scaling_factor", nullptr, DType::kF32),               \
       op::out<&B::residual_out>("residual_out", "b n d", op::same_as("input"), op::may_alias("residual")),        \
-      op::out<&B::norm_out>("norm_out", nullptr, op::floats | DType::kI32, op::shape<norm_shape<B>>,              \
-                            op::dtype<norm_dtype<B>>),                                                            \
+      op::out<&B::norm_out>("norm_out", nullptr, op::shape<norm_shape<B>>, op::dtype<norm_dtype<B>>),             \
       op::out<&B::sf_out>("sf_out", nullptr, DTypeSet(DType::kU8) | DType::kF8E4M3 | DType::kI32, op::contiguous, \
                           op::when<has_scales<B>>, op::not_returned)
 constexpr op::Field gamma_beta_fields[] = {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two batches over pages, prefills and decodes, in one call.
+#include <array>
+
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/attention/cuda/together.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -98,14 +101,16 @@ op::Cost cost(const BatchPodRun& a) {
 }
 Call call_p(const BatchPodRun& a) { return call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p); }
 Call call_d(const BatchPodRun& a) { return call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d); }
-template <auto Prepare>
-op::Prepared prepare_both(const BatchPodRun& a) {
+std::array<PlannedCall, 2> both(const BatchPodRun& a) {
   const auto plans = std::make_shared<const Plans>(a.self);
+  return {PlannedCall{owned(prefill_half(a, *plans)), call_p(a)}, PlannedCall{PlanRef(plans, &(*plans)[1]), call_d(a)}};
+}
+op::Prepared prepare_both(const BatchPodRun& a) {
   Launches launches;
-  launches.add([&] { return Prepare(owned(prefill_half(a, *plans)), call_p(a)); });
-  launches.add([&] { return Prepare(PlanRef(plans, &(*plans)[1]), call_d(a)); });
+  for (const auto& [plan, call] : both(a)) launches.add([&] { return prepare_cpu(plan, call); });
   return std::move(launches).prepared();
 }
+op::Prepared prepare_both_cuda(const BatchPodRun& a) { return prepare_together_cuda(both(a)); }
 void reference(const BatchPodRun& a) {
   const Plans plans(a.self);
   run_reference(prefill_half(a, plans), call_p(a));
@@ -165,8 +170,8 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>(),
-                                            op::cpu<prepare_both<prepare_cpu>>(), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both_cuda>(), op::cpu<prepare_both>(),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op batch_pod_init_op =

@@ -2,6 +2,7 @@
 // One prefill request with K and V in a row, beside a batch of decodes over pages.
 #include <array>
 
+#include "flashinfer/ops/attention/cuda/together.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -115,15 +116,17 @@ op::Cost cost(const PodRun& a) {
   const op::Cost d = cost_of(plan_of(a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
   return {d.bytes + p.bytes, d.flops + p.flops};
 }
-template <auto Prepare>
-op::Prepared prepare_both(const PodRun& a) {
+std::array<PlannedCall, 2> both(const PodRun& a) {
   Call c = single_call(prefill_half(a));
   c.args = a.args;
+  return {PlannedCall{owned(prefill_plan(a)), c}, PlannedCall{planned(a), decode_half(a)}};
+}
+op::Prepared prepare_both(const PodRun& a) {
   Launches launches;
-  launches.add([&] { return Prepare(owned(prefill_plan(a)), c); });
-  launches.add([&] { return Prepare(planned(a), decode_half(a)); });
+  for (const auto& [plan, call] : both(a)) launches.add([&] { return prepare_cpu(plan, call); });
   return std::move(launches).prepared();
 }
+op::Prepared prepare_both_cuda(const PodRun& a) { return prepare_together_cuda(both(a)); }
 void reference(const PodRun& a) {
   Call c = single_call(prefill_half(a));
   c.args = a.args;
@@ -202,8 +205,8 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>(),
-                                            op::cpu<prepare_both<prepare_cpu>>(), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both_cuda>(), op::cpu<prepare_both>(),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op pod_init_op =

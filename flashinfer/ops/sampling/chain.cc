@@ -74,9 +74,9 @@ void launch_cuda(const Block& a, const jit::CudaLoaded& kernel) {
   ChainCudaParams p{};
   fill(a, p);
   p.random = random_cuda(a, used(a));
-  const cuda::Launch l = cuda::sample_launch(cuda_config(a), p.rows, p.v);
+  const cuda::Launch l = cuda::sample_launch(cuda_config(a), p.rows, p.v, a.draft_probs.device());
   const Tensor scratch =
-      Tensor::empty({int64_t{l.grid[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
+      Tensor::empty({int64_t{l.grid[0] / l.cluster[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
   p.scratch = scratch.data_as<float>();
   ops::launch_unless_empty(kernel, p, l);
 }

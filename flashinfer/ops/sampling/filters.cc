@@ -72,7 +72,7 @@ op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   else
     p.top_k = column(a.top_k);
   const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
-  return ops::prepare_cuda<kFilterCuda>(c, p, call.device, cuda::sample_launch(c, p.rows, p.v));
+  return ops::prepare_cuda<kFilterCuda>(c, p, call.device, cuda::sample_launch(c, p.rows, p.v, call.device));
 }
 
 template <class B>

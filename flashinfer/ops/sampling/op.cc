@@ -72,9 +72,9 @@ void launch_cuda(const B& a, const jit::CudaLoaded& kernel, const SampleCudaConf
   if constexpr (Is<B>::min_p) p.min_p = column(a.min_p);
   p.joint = joint(a);
   p.logits = Is<B>::logits;
-  const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
-  const Tensor scratch =
-      Tensor::empty({int64_t{l.grid[0]} * sample_cuda_scratch(p.v, p.logits).words}, DType::kF32, in.device());
+  const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v, in.device());
+  const Tensor scratch = Tensor::empty({int64_t{l.grid[0] / l.cluster[0]} * sample_cuda_scratch(p.v, p.logits).words},
+                                       DType::kF32, in.device());
   p.scratch = scratch.data_as<float>();
   ops::launch_unless_empty(kernel, p, l);
 }

@@ -54,16 +54,18 @@ SoftmaxCudaParams cuda_params(const Softmax& a) {
           .v = a.logits.size(1),
           .logits_stride = a.logits.stride(0),
           .out_stride = a.out->stride(0),
+          .part = 0,
+          .kept = 0,
           .inverse = a.temperature && !t ? inverse(a.temperature->number()) : 1.0f};
 }
-SoftmaxCudaConfig cuda_config(const Softmax& a, const SoftmaxCudaParams& p) {
-  const TensorView* t = temperatures(a);
-  return cuda::softmax_config(config_of(a), t ? t->dtype() : DType::kF32, p);
-}
+
 op::Prepared prepare_cuda(const Softmax& a, const op::Call& call) {
-  const SoftmaxCudaParams p = cuda_params(a);
-  const SoftmaxCudaConfig c = cuda_config(a, p);
-  return ops::prepare_cuda<kSoftmaxCuda>(c, p, call.device, cuda::softmax_launch(c, p, ops::wants_pdl(a.enable_pdl)));
+  SoftmaxCudaParams p = cuda_params(a);
+  const jit::Arch& arch = jit::arch_of_number(jit::arch_number(call.device));
+  const TensorView* t = temperatures(a);
+  const SoftmaxCudaConfig c = cuda::softmax_config(config_of(a), t ? t->dtype() : DType::kF32, p, arch);
+  const cuda::Launch l = cuda::softmax_launch(c, p, ops::wants_pdl(a.enable_pdl), arch);
+  return ops::prepare_cuda<kSoftmaxCuda>(c, p, call.device, l);
 }
 
 void launch_cpu(const Softmax& a, jit::CpuFn kernel) {

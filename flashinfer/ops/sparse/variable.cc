@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pattern and block sizes for each KV head: a plan a head, whose requests are row blocks and whose pages are the
-// greatest common divisor of all key block sizes and offsets.
+// greatest common divisor of all key block sizes and offsets. On a GPU one plan has the row blocks of all heads, one
+// head's after another's, and is one launch.
+#include <algorithm>
 #include <numeric>
 
 #include "flashinfer/ops/sparse/ops.h"
@@ -79,6 +81,32 @@ void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, 
   p.max_page = p.nnz_kv / g - 1;
   p.nnz_qo = rows.back();
 }
+/// The plans of all heads as one: row block r of head h is request h * (blocks + 1) + r. The one between the blocks of
+/// two heads, where offsets begin again, has no rows. ValueError when 32 bits do not count the pages.
+std::shared_ptr<const Plan> all_heads_of(std::span<const Plan> heads) {
+  Plan all = heads[0];
+  const auto count = static_cast<int64_t>(heads.size()), stride = heads[0].batch_size + 1;
+  all.num_qo_heads *= count, all.num_kv_heads = count;
+  all.requests_a_head = stride, all.batch_size = count * stride - 1;
+  all.work = {};
+  int64_t pages = 0;
+  for (const Plan& p : heads) pages += p.kv_indices.numel();
+  FI_CHECK(pages <= INT32_MAX, ValueError, "the patterns name ", pages, " pages of ", all.page_size,
+           " keys, more than 32 bits count");
+  all.qo_indptr = Tensor::empty({count * stride}, DType::kI32),
+  all.kv_indptr = Tensor::empty({count * stride}, DType::kI32);
+  all.kv_len = Tensor::zeros({count * stride}, DType::kI32), all.kv_indices = Tensor::empty({pages}, DType::kI32);
+  int32_t *qo = all.qo_indptr.data_as<int32_t>(), *kv = all.kv_indptr.data_as<int32_t>(),
+          *len = all.kv_len.data_as<int32_t>(), *page = all.kv_indices.data_as<int32_t>();
+  int32_t first = 0;
+  for (const Plan& p : heads) {
+    const auto copy = [](const Tensor& t, int32_t* to) { std::copy_n(t.data_as<int32_t>(), t.numel(), to); };
+    copy(p.qo_indptr, qo), copy(p.kv_len, len), copy(p.kv_indices, page + first);
+    for (int64_t r = 0; r < stride; ++r) kv[r] = first + p.kv_indptr.data_as<int32_t>()[r];
+    qo += stride, kv += stride, len += stride, first += static_cast<int32_t>(p.kv_indices.numel());
+  }
+  return std::make_shared<const Plan>(std::move(all));
+}
 void check_mode(const std::string& mode) {
   FI_CHECK(mode != "ALIBI", NotImplementedError,
            "pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
@@ -110,6 +138,7 @@ void launch_plan(const VariableBlockSparsePlan& a) {
     l.plans.push_back(std::move(p));
   }
   join(l);
+  if (l.kv_indices.numel() <= INT32_MAX && !l.plans.empty()) l.all_heads = all_heads_of(l.plans);
   a.self->set(std::move(l));
   a.self->planned = true;
 }
@@ -130,6 +159,16 @@ Call call_of_head(const VariableBlockSparseRun& a, size_t head) {
   c.q = group(a.q), c.kv = {pages(a.k), pages(a.v)};
   if (a.out) c.out = group(*a.out);
   if (a.lse) c.lse = group(*a.lse);
+  return c;
+}
+/// Of all of them.
+Call call_of_heads(const VariableBlockSparseRun& a) {
+  const PlanList& l = state_of(a);
+  Call c;
+  c.q = a.q.transpose(0, 1);
+  c.kv = {pages_of(a.k.transpose(0, 1), l.page_size), pages_of(a.v.transpose(0, 1), l.page_size)};
+  if (a.out) c.out = a.out->transpose(0, 1);
+  if (a.lse) c.lse = a.lse->transpose(0, 1);
   return c;
 }
 void check_tensors(const VariableBlockSparseRun& a) {
@@ -166,15 +205,18 @@ op::Cost cost(const VariableBlockSparseRun& a) {
   }
   return all;
 }
-/// The last plan with what this older form of run() replaces.
-PlanList forward_plan(const VariableBlockSparseForward& a) {
-  PlanList l = state_of(a);
-  check_mode(a.pos_encoding_mode);
-  set_options(l, {.pos_encoding_mode = a.pos_encoding_mode,
+void set_forward_options(Plan& p, const VariableBlockSparseForward& a) {
+  set_options(p, {.pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale,
                   .rope_theta = a.rope_theta});
+}
+/// The last plan with what this older form of run() replaces.
+PlanList forward_plan(const VariableBlockSparseForward& a) {
+  PlanList l = state_of(a);
+  check_mode(a.pos_encoding_mode);
+  set_forward_options(l, a);
   l.plans = split(l);
   return l;
 }
@@ -186,13 +228,27 @@ std::shared_ptr<const Plans> plans_of(const VariableBlockSparseRun& a) { return 
 std::shared_ptr<const Plans> plans_of(const VariableBlockSparseForward& a) {
   return std::make_shared<const Plans>(forward_plan(a).plans);
 }
-template <auto Prepare, class Run>
+template <class Run>
 op::Prepared prepare_heads(const Run& a) {
   const auto plans = plans_of(a);
   Launches launches;
   for (size_t h = 0; h < plans->size(); ++h)
-    launches.add([&] { return Prepare(PlanRef(plans, &(*plans)[h]), call_of_head(a, h)); });
+    launches.add([&] { return prepare_cpu(PlanRef(plans, &(*plans)[h]), call_of_head(a, h)); });
   return std::move(launches).prepared();
+}
+PlanRef plan_of_heads(const VariableBlockSparseRun& a) {
+  const PlanList& l = state_of(a);
+  return l.all_heads ? l.all_heads : all_heads_of(Plans(a.self).all());
+}
+PlanRef plan_of_heads(const VariableBlockSparseForward& a) {
+  Plan p = *plan_of_heads(static_cast<const VariableBlockSparseRun&>(a));
+  set_forward_options(p, a);
+  return owned(std::move(p));
+}
+template <class Run>
+op::Prepared prepare_heads_cuda(const Run& a) {
+  if (state_of(a).count == 0) return [] {};
+  return prepare_cuda(plan_of_heads(a), call_of_heads(a));
 }
 template <class Run>
 void reference(const Run& a) {
@@ -247,8 +303,7 @@ constexpr op::Field forward_fields[] = {
                                                  op::dtype<out_dtype>),
 };
 template <class Run>
-constexpr op::Candidate run_candidates[] = {op::cuda<prepare_heads<prepare_cuda, Run>>(),
-                                            op::cpu<prepare_heads<prepare_cpu, Run>>(),
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_heads_cuda<Run>>(), op::cpu<prepare_heads<Run>>(),
                                             op::reference<reference<Run>>()};
 constexpr op::Candidate init_candidates[] = {op::host<launch_init<PlanList>>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};

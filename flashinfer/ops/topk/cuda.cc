@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/topk/launch.h"
 
 namespace flashinfer::ops::topk {
@@ -30,7 +31,12 @@ op::Prepared prepare_top_k_cuda(const TensorView& input, const TopKCudaParams& p
     const Tensor keys = scratch ? Tensor::empty({p.rows * p.keys_size}, DType::kU64, device) : Tensor();
     if (scratch) p.keys = keys.data_as<uint64_t>();
     cuda::Launch l;
-    l.grid[0] = static_cast<unsigned>(p.rows), l.block[0] = static_cast<unsigned>(c.threads);
+    // Blocks of a row, on which no result depends: parts of 8192 elements or more, while a batch leaves SMs idle.
+    unsigned blocks = 1;
+    while (jit::arch_of_number(jit::arch_number(device)).clusters && blocks < kTopKBlocks && p.rows * blocks <= 64 &&
+           p.d >= int64_t{16384} * blocks)
+      blocks *= 2;
+    l.grid[0] = cuda::grid_size(p.rows * blocks), l.cluster[0] = blocks, l.block[0] = static_cast<unsigned>(c.threads);
     l.shared_bytes = kTopKShared;
     l.pdl = true;
     launch_unless_empty(kernel, p, l);

@@ -51,11 +51,3 @@ CORES(cores_e4m3_128, .q = DType::kF32, .kv = DType::kF8E4M3, .o = DType::kF32, 
       .rope = 0, .threads = 128)
 CORES(cores_f32_256, .q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256,
       .rope = 0, .threads = 128)
-inline constexpr AttentionMergeCudaConfig kMergeF32{.o = DType::kF32, .columns = 4, .dvo = 64, .threads = 128};
-FI_CUDA_ENTRY_NAMED(merge_f32, AttentionCudaParams, cu::attention_merge<kMergeF32>)
-inline constexpr AttentionMergeCudaConfig kMergeBF16{.o = DType::kBF16, .columns = 4, .dvo = 64, .threads = 128},
-    kMergeF16{.o = DType::kF16, .columns = 4, .dvo = 128, .threads = 128};
-FI_CUDA_ENTRY_NAMED(merge_bf16, AttentionCudaParams, cu::attention_merge<kMergeBF16>)
-FI_CUDA_ENTRY_NAMED(merge_f16, AttentionCudaParams, cu::attention_merge<kMergeF16>)
-inline constexpr AttentionMergeCudaConfig kMergeE4m3{.o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128};
-FI_CUDA_ENTRY_NAMED(merge_e4m3, AttentionCudaParams, cu::attention_merge<kMergeE4m3>)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/api/fields.h"
 #include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda/together.h"
 
 namespace flashinfer {
 namespace attention {
@@ -97,6 +98,14 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
+using RunOf = PlanRun<BatchAttentionRun, planned, call_of_run>;
+/// Prefills and decodes in one launch.
+op::Prepared prepare_run_cuda(const BatchAttentionRun& a) {
+  const PlannedCall call{planned(a), call_of_run(a)};
+  return prepare_together_cuda({&call, 1});
+}
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_run_cuda>(), op::cpu<RunOf::cpu>(),
+                                            op::reference<RunOf::reference>()};
 }  // namespace
 
 constinit const op::Op batch_init_op = op::define<BatchAttentionInit>(
@@ -106,8 +115,7 @@ constinit const op::Op batch_plan_op = op::define<BatchAttentionPlan, validate_p
     plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op batch_run_op = op::define<BatchAttentionRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, causal) v over each request's pages; lse in base 2.", run_fields,
-    kRunCandidates<PlanRun<BatchAttentionRun, planned, call_of_run>>, ops::attention::batch_attention_cases, {},
-    &plan_type);
+    run_candidates, ops::attention::batch_attention_cases, {}, &plan_type);
 constinit const op::Op batch_prewarm_op =
     prewarm_op("BatchAttention.prewarm_paged_kv_stride_variant", kModule, &plan_type);
 }  // namespace attention

@@ -32,11 +32,8 @@ inline void set_context_share(Plan& p, const ContextShare& share) {
   check_context_share(p, share);
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   p.causal = false;
-  p.mask_indptr = Tensor::empty({p.batch_size + 1}, DType::kI64);
-  int64_t* at = p.mask_indptr.data_as<int64_t>();
-  at[0] = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b)
-    at[b + 1] = at[b] + ceil_div(int64_t{qo[b + 1] - qo[b]} * kv[b], int64_t{8});
+  set_mask_indptr(p);
+  const int64_t* at = p.mask_indptr.data_as<int64_t>();
   p.mask = Tensor::zeros({at[p.batch_size]}, DType::kU8);
   for (int64_t b = 0; b < p.batch_size; ++b)
     for (int64_t i = 0, n = qo[b + 1] - qo[b]; i < n; ++i) {

@@ -25,26 +25,32 @@ void check_pages(const Plan& p, const Planes& kv) {
 
 // ---- decode ----
 using D = CudnnBatchDecode;
-/// Offsets of rows that follow each other, `row` elements each; the last one may be left out.
+/// Offsets of rows that follow each other, `row` elements each; the last one may be left out. Those of a GPU are not
+/// read: they say nothing else.
 void check_dense(const char* name, const std::optional<TensorView>& offsets, int64_t batch, int64_t row) {
   if (!offsets) return;
   const TensorView& t = *offsets;
   FI_CHECK(t.rank() == 1 && (t.size(0) == batch || t.size(0) == batch + 1), ValueError, name, " is ", to_string(t),
            ", but there are ", batch, " requests");
-  for (int64_t b = 0; b < t.size(0); ++b)
+  for (int64_t b = 0; b < t.size(0) && host_can_read(t.device()); ++b)
     FI_CHECK(op::index_at(t, b) == b * row, ValueError, name, "[", b, "] is ", op::index_at(t, b), ", but request ", b,
              " begins at element ", b * row, ": requests must follow each other");
 }
+const TensorView& pages_of(const D& a) { return needed("block_tables", a.block_tables, "it names the pages"); }
+TensorView keys_of(const D& a) {
+  return lengths_of("actual_seq_lens_kv", needed("actual_seq_lens_kv", a.actual_seq_lens_kv, "it has the KV lengths"));
+}
+CallTables decode_tables(const D& a) {
+  return {.pages = pages_of(a), .lengths = keys_of(a), .rows = a.q_len_per_req, .keys = a.max_sequence_kv};
+}
+DType decode_dtype(const D& a) { return a.q.dtype(); }
 Plan decode_plan(const D& a, Planning what) {
   const Planes kv = pages_of(a.k_cache, a.v_cache);
   Plan p;
   p.kv_layout = "HND", p.page_size = kv.k.page_size;
   set_tensors(p, a.q, kv, a.q.dtype());
   set_options(p, scale_and_window(a.scale, a.window_left));
-  set_dense_table(
-      p, needed("block_tables", a.block_tables, "it names the pages"),
-      lengths_of("actual_seq_lens_kv", needed("actual_seq_lens_kv", a.actual_seq_lens_kv, "it has the KV lengths")),
-      {.lengths = "actual_seq_lens_kv"});
+  set_tables(p, pages_of(a), keys_of(a), {.lengths = "actual_seq_lens_kv"}, what);
   set_equal_rows(p, "q_len_per_req", a.q_len_per_req);
   p.causal = a.q_len_per_req > 1;
   if (what == Planning::kWork) set_work(p);
@@ -61,14 +67,15 @@ Call decode_call(const D& a, TensorView&) {
 void validate_decode(const D& a) {
   throw_if_given("batch_offsets_k", a.batch_offsets_k.has_value(), "pages have no offsets");
   throw_if_given("batch_offsets_v", a.batch_offsets_v.has_value(), "pages have no offsets");
-  const Plan p = decode_plan(a, Planning::kArrays);
+  const bool known = host_reads(pages_of(a), keys_of(a));
+  const Plan p = decode_plan(a, known ? Planning::kArrays : Planning::kShapes);
   const Planes kv = pages_of(a.k_cache, a.v_cache);
   check_run(p, a.q, kv, "k_cache", "v_cache");
   check_pages(p, kv);
   check_sinks(p, a.sinks);
   check_max("max_sequence_kv", a.max_sequence_kv, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
             false);
-  for (int64_t b = 0; b < p.batch_size; ++b)
+  for (int64_t b = 0; b < p.batch_size && known; ++b)
     FI_CHECK(!p.causal || p.kv_len.data_as<int32_t>()[b] >= a.q_len_per_req, ValueError, "actual_seq_lens_kv[", b,
              "] is ", p.kv_len.data_as<int32_t>()[b], ", but must be at least q_len_per_req=", a.q_len_per_req);
   check_dense("batch_offsets_q", a.batch_offsets_q, p.batch_size, a.q_len_per_req * a.q.stride(0));
@@ -76,7 +83,12 @@ void validate_decode(const D& a) {
 }
 op::Shape decode_shape(const D& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v_cache.size(-1)); }
 op::Shape decode_lse_shape(const D& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
-op::Cost decode_cost(const D& a) { return cost_of(decode_plan(a, Planning::kArrays), a.q); }
+op::Cost decode_cost(const D& given) {
+  HostCopies copies;
+  D a = given;
+  copies.read(a.block_tables), copies.read(a.actual_seq_lens_kv);
+  return cost_of(decode_plan(a, Planning::kArrays), a.q);
+}
 
 // ---- prefill ----
 using P = CudnnBatchPrefill;
@@ -103,10 +115,20 @@ Tensor offsets_of(const P& a, const char* name, const TensorView& given, int64_t
   }
   return out;
 }
-void set_query_rows(Plan& p, const P& a) {
+/// Offsets of a GPU, which a kernel reads.
+void check_offsets(const char* name, const std::optional<TensorView>& given, int64_t batch) {
+  FI_CHECK(!given || (given->numel() == batch + 1 && given->size(0) == batch + 1), ValueError, name, " is ",
+           to_string(*given), ", but must be [", batch + 1, "] (requests, plus 1)");
+}
+void set_query_rows(Plan& p, const P& a, Planning what) {
   const int64_t batch = p.batch_size;
   FI_CHECK(a.batch_offsets_q || batch == 1, ValueError,
            "batch_offsets_q and batch_offsets_o are missing: they say where the rows of ", batch, " requests begin");
+  if (what == Planning::kShapes) {
+    check_offsets("batch_offsets_q", a.batch_offsets_q, batch);
+    p.nnz_qo = a.q.size(0);
+    return;
+  }
   if (a.batch_offsets_q) {
     p.qo_indptr = offsets_of(a, "batch_offsets_q", *a.batch_offsets_q, batch, p.num_qo_heads * p.head_dim_qk);
     op::check_indptr("batch_offsets_q", p.qo_indptr);
@@ -133,10 +155,15 @@ void set_query_rows(Plan& p, const P& a) {
     FI_CHECK(op::index_at(lengths, b) == qo[b + 1] - qo[b], ValueError, "actual_seq_lens_q[", b, "] is ",
              op::index_at(lengths, b), ", but batch_offsets_q gives request ", b, " ", qo[b + 1] - qo[b], " rows");
 }
-void set_ragged_rows(Plan& p, const P& a, const Planes& kv) {
+void set_ragged_rows(Plan& p, const P& a, const Planes& kv, Planning what) {
   p.paged = false;
   FI_CHECK(a.batch_offsets_k || p.batch_size == 1, ValueError, "batch_offsets_k is missing: it says where the keys of ",
            p.batch_size, " requests begin");
+  if (what == Planning::kShapes) {
+    check_offsets("batch_offsets_k", a.batch_offsets_k, p.batch_size);
+    p.nnz_kv = std::min(kv.k.page_size, kv.v.page_size);
+    return;
+  }
   if (a.batch_offsets_k) {
     p.kv_indptr = offsets_of(a, "batch_offsets_k", *a.batch_offsets_k, p.batch_size, kv.k.heads * kv.k.dim);
   } else {
@@ -178,16 +205,16 @@ Plan prefill_plan(const P& a, Planning what) {
   p.batch_size = batch_of(a);
   if (paged(a)) {
     const TensorView& lengths = needed("actual_seq_lens_kv", a.actual_seq_lens_kv, "pages do not tell the KV lengths");
-    set_dense_table(p, needed("block_tables", a.block_tables, "it names the pages"),
-                    lengths_of("actual_seq_lens_kv", lengths), {.lengths = "actual_seq_lens_kv"});
+    set_tables(p, needed("block_tables", a.block_tables, "it names the pages"),
+               lengths_of("actual_seq_lens_kv", lengths), {.lengths = "actual_seq_lens_kv"}, what);
   } else {
-    set_ragged_rows(p, a, kv);
+    set_ragged_rows(p, a, kv, what);
   }
-  set_query_rows(p, a);
+  set_query_rows(p, a, what);
   if (what == Planning::kWork) set_work(p);
   return p;
 }
-double factor_of(const char* name, const std::optional<TensorView>& t) { return t ? number_of(name, *t) : 1.0; }
+Scale factor_of(const char* name, const std::optional<TensorView>& t) { return t ? scale_of(name, *t) : Scale{}; }
 /// `rows` [rows of q, Hq]: where the LSE goes; its rows are then moved to their requests.
 Call prefill_call(const P& a, const Tensor& rows) {
   Call c;
@@ -195,8 +222,10 @@ Call prefill_call(const P& a, const Tensor& rows) {
   if (a.out) c.out = *a.out;
   if (a.return_lse) c.lse = rows.view();
   c.natural_lse = a.lse_base == "ln";
-  c.q_scale = factor_of("q_scale", a.q_scale), c.k_scale = factor_of("k_scale", a.k_scale),
-  c.v_scale = factor_of("v_scale", a.v_scale);
+  const Scale q = factor_of("q_scale", a.q_scale), k = factor_of("k_scale", a.k_scale),
+              v = factor_of("v_scale", a.v_scale);
+  c.q_scale = q.number, c.k_scale = k.number, c.v_scale = v.number;
+  c.scales_on_device[0] = q.on_device, c.scales_on_device[1] = k.on_device, c.v_scale_on_device = v.on_device;
   return c;
 }
 void pad_lse(const Plan& p, const Tensor& rows, const TensorView& to) {
@@ -210,7 +239,30 @@ void pad_lse(const Plan& p, const Tensor& rows, const TensorView& to) {
       }
 }
 Tensor lse_rows(const P& a, const Plan& p) {
-  return a.return_lse ? Tensor::empty({p.nnz_qo, p.num_qo_heads}, DType::kF32) : Tensor();
+  return a.return_lse ? Tensor::empty({p.nnz_qo, p.num_qo_heads}, DType::kF32, a.q.device()) : Tensor();
+}
+CallTables prefill_tables(const P& a) {
+  const auto flat = [](const char* name, const std::optional<TensorView>& t) {
+    return t ? std::optional(lengths_of(name, *t)) : std::nullopt;
+  };
+  CallTables t{.pages = a.block_tables, .lengths = flat("actual_seq_lens_kv", a.actual_seq_lens_kv)};
+  t.first_rows = flat("batch_offsets_q", a.batch_offsets_q), t.keys = a.max_sequence_kv;
+  t.rows = a.batch_offsets_q ? a.max_token_per_sequence : a.q.size(0);
+  if (!paged(a)) t.first_keys = flat("batch_offsets_k", a.batch_offsets_k);
+  if (a.batch_offsets_units == "tokens") return t;
+  t.row_unit = a.q.size(1) * a.q.size(2), t.key_unit = a.k_cache.size(1) * a.k_cache.size(2);
+  return t;
+}
+op::Prepared prefill_cuda(const P& a) {
+  const PlanRef plan = owned(prefill_plan(a, Planning::kShapes));
+  const CallTables tables = prefill_tables(a);
+  const Tensor rows = lse_rows(a, *plan);
+  if (!a.return_lse) return prepare_tables_cuda(plan, prefill_call(a, rows), tables);
+  Launches launches;
+  launches.add([&] { return prepare_tables_cuda(plan, prefill_call(a, rows), tables); });
+  launches.add([&] { return prepare_pad_lse(tables, rows, *a.lse); });
+  launches.keep(rows.owner());
+  return std::move(launches).prepared();
 }
 op::Prepared prefill_cpu(const P& a) {
   const PlanRef plan = owned(prefill_plan(a, Planning::kWork));
@@ -227,6 +279,12 @@ void prefill_reference(const P& a) {
   run_reference(p, prefill_call(a, rows));
   if (a.return_lse) pad_lse(p, rows, *a.lse);
 }
+bool host_reads(const P& a) {
+  for (const auto* t : {&a.actual_seq_lens_q, &a.actual_seq_lens_kv, &a.block_tables, &a.batch_offsets_q,
+                        &a.batch_offsets_o, &a.batch_offsets_k, &a.batch_offsets_v})
+    if (*t && !host_can_read((*t)->device())) return false;
+  return true;
+}
 void validate_prefill(const P& a) {
   throw_if_given("batch_offsets_stats", a.batch_offsets_stats.has_value(), "the LSE is padded");
   FI_CHECK((a.k_cache.rank() == 4 || a.k_cache.rank() == 3) && a.v_cache.rank() == a.k_cache.rank(), ValueError,
@@ -235,7 +293,8 @@ void validate_prefill(const P& a) {
   throw_if_given("block_tables", a.block_tables && !paged(a), "K and V of rank 3 have no pages");
   FI_CHECK(op::floats.has(prefill_dtype(a)), ValueError, "o_data_type is ", name(prefill_dtype(a)), ", but must be ",
            to_string(op::floats));
-  const Plan p = prefill_plan(a, Planning::kArrays);
+  const bool known = host_reads(a);
+  const Plan p = prefill_plan(a, known ? Planning::kArrays : Planning::kShapes);
   const Planes kv = planes_of(a);
   FI_CHECK(a.q.size(0) == p.nnz_qo, ValueError, "q has ", a.q.size(0), " rows, but the requests have ", p.nnz_qo);
   check_run(p, a.q, kv, "k_cache", "v_cache");
@@ -252,7 +311,14 @@ void validate_prefill(const P& a) {
 }
 op::Shape prefill_shape(const P& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v_cache.size(-1)); }
 op::Shape prefill_lse_shape(const P& a) { return rows_heads_dim(batch_of(a), a.max_token_per_sequence, a.q.size(1)); }
-op::Cost prefill_cost(const P& a) { return cost_of(prefill_plan(a, Planning::kArrays), a.q); }
+op::Cost prefill_cost(const P& given) {
+  HostCopies copies;
+  P a = given;
+  for (auto* t : {&a.actual_seq_lens_q, &a.actual_seq_lens_kv, &a.block_tables, &a.batch_offsets_q, &a.batch_offsets_o,
+                  &a.batch_offsets_k, &a.batch_offsets_v})
+    copies.read(*t);
+  return cost_of(prefill_plan(a, Planning::kArrays), a.q);
+}
 
 constexpr DTypeSet kCudnnTypes = op::floats | op::fp8;
 constexpr op::Field decode_fields[] = {
@@ -306,13 +372,15 @@ constexpr op::Field prefill_fields[] = {
     op::attr<&P::o_data_type>("o_data_type"),
     op::attr<&P::lse_base>("lse_base", op::choices("log2|ln")),
 };
-constexpr op::Candidate prefill_candidates[] = {op::cpu<prefill_cpu>(), op::reference<prefill_reference>()};
+constexpr op::Candidate prefill_candidates[] = {op::cuda<prefill_cuda>(), op::cpu<prefill_cpu>(),
+                                                op::reference<prefill_reference>()};
 }  // namespace
 
 constinit const op::Op cudnn_decode_op = op::define<D, validate_decode, decode_cost>(
     "cudnn_batch_decode_with_kv_cache", "flashinfer.decode",
     "Batch decode over pages of heads with a dense page table and no plan; lse in base 2.", decode_fields,
-    NoPlan<D, decode_plan, decode_call>::candidates, ops::attention::cudnn_decode_cases);
+    NoPlanOnGpu<D, decode_plan, decode_call, decode_tables, decode_dtype>::candidates,
+    ops::attention::cudnn_decode_cases);
 constinit const op::Op cudnn_prefill_op = op::define<P, validate_prefill, prefill_cost>(
     "cudnn_batch_prefill_with_kv_cache", "flashinfer.prefill",
     "Batch prefill over pages or ragged K and V without a plan; lse padded to max_token_per_sequence rows.",

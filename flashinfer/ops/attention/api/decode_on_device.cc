@@ -85,7 +85,8 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
     params.seq_lens = {a.seq_lens.data(), 1, DType::kI32};
     params.kv_indptr = g.at_mutable<int32_t>(g.kv_indptr), params.kv_len = g.at_mutable<int32_t>(g.kv_len);
     params.tiles = g.at_mutable<AttentionTile>(part.tiles_at);
-    params.cuts = g.at_mutable<AttentionCudaMerge>(part.cuts_at);
+    params.counters = g.at_mutable<uint32_t>(part.counters_at);
+    params.num_kv_heads = static_cast<int32_t>(p.num_kv_heads);
     params.requests = static_cast<int32_t>(p.batch_size), params.page_size = static_cast<int32_t>(p.page_size);
     params.width = params.request_stride = width, params.keys = width * params.page_size;
     params.group = group_of(p), params.few = -1;

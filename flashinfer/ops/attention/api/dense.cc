@@ -242,8 +242,8 @@ op::Cost cost(const Block& given) {
 }
 /// What a kernel plans from.
 template <class Block>
-DenseTables device_tables(const Block& a, int64_t head) {
-  DenseTables t{.pages = tables_of(a, head), .lengths = lengths_of(a, head)};
+CallTables device_tables(const Block& a, int64_t head) {
+  CallTables t{.pages = tables_of(a, head), .lengths = lengths_of(a, head)};
   if constexpr (requires { a.max_seq_len; }) {
     t.keys = a.max_seq_len, t.rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
     t.first_rows = a.cum_seq_lens_q, t.before = a.causal_seqlens_kv_global;

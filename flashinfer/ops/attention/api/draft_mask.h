@@ -57,11 +57,8 @@ inline void set_draft_mask(Plan& p, const TensorView& mask, int64_t max_rows) {
   p.causal = false;
   if (is_known(p, m, false)) return;
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
-  p.mask_indptr = Tensor::empty({p.batch_size + 1}, DType::kI64);
-  int64_t* at = p.mask_indptr.data_as<int64_t>();
-  at[0] = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b)
-    at[b + 1] = at[b] + ceil_div(int64_t{qo[b + 1] - qo[b]} * kv[b], int64_t{8});
+  set_mask_indptr(p);
+  const int64_t* at = p.mask_indptr.data_as<int64_t>();
   p.mask = Tensor::zeros({at[p.batch_size]}, DType::kU8);
   for (int64_t b = 0; b < p.batch_size; ++b) {
     uint8_t* bits = p.mask.data_as<uint8_t>() + at[b];

@@ -63,6 +63,11 @@ inline void set_unknown_rows(Plan& p, const char* name, const TensorView& first_
   check_rows_shape(p, name, first_rows);
   p.nnz_qo = query.size(0);
 }
+/// Query rows by offsets that are read or not.
+inline void set_rows_or_shape(Plan& p, const char* name, const TensorView& first_rows, const TensorView& query,
+                              Planning what) {
+  what == Planning::kShapes ? set_unknown_rows(p, name, first_rows, query) : set_rows(p, name, first_rows);
+}
 /// The maximum that the caller promises, over lengths or the differences of an indptr; null: not known to the host.
 inline void check_max(const char* name, int64_t max, const char* what, const int32_t* from, int64_t n,
                       bool differences) {
@@ -106,6 +111,13 @@ inline void set_ragged_kv(Plan& p, const char* name, const TensorView& kv_indptr
   const int32_t* first = p.kv_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = first[b + 1] - first[b];
 }
+/// The same by offsets that are read or not. Those of a GPU are cut off at the tokens that there are.
+inline void set_ragged_kv(Plan& p, const char* name, const TensorView& kv_indptr, const Planes& kv, Planning what) {
+  if (what != Planning::kShapes) return set_ragged_kv(p, name, kv_indptr);
+  FI_CHECK(kv_indptr.size(0) >= 1, ValueError, name, " is empty, but must be [requests + 1]");
+  p.paged = false;
+  p.batch_size = kv_indptr.size(0) - 1, p.nnz_kv = std::min(kv.k.page_size, kv.v.page_size);
+}
 /// K and V of `p.nnz_kv` tokens.
 inline void check_ragged_kv(const Plan& p, const Planes& kv, const char* k_name, const char* v_name,
                             const char* indptr) {
@@ -140,14 +152,17 @@ struct NoPlan {
 
 /// The same with a kernel that plans from TablesOf(block). `TypeOf`: of the result, which the kernel rounds to itself.
 template <class Block, Plan (*PlanOf)(const Block&, Planning), Call (*CallOf)(const Block&, TensorView& sinks),
-          DenseTables (*TablesOf)(const Block&), DType (*TypeOf)(const Block&)>
+          CallTables (*TablesOf)(const Block&), DType (*TypeOf)(const Block&)>
 struct NoPlanOnGpu : NoPlan<Block, PlanOf, CallOf> {
+  using Host = NoPlan<Block, PlanOf, CallOf>;
   static op::Prepared cuda(const Block& a) {
     TensorView sinks;
     Plan p = PlanOf(a, Planning::kShapes);
     p.o_data_type = TypeOf(a);
     return prepare_tables_cuda(owned(std::move(p)), CallOf(a, sinks), TablesOf(a));
   }
+  static constexpr op::Candidate candidates[] = {op::cuda<cuda>(), op::cpu<Host::cpu>(),
+                                                 op::reference<Host::reference>()};
 };
 
 // Ops of the files that use this.

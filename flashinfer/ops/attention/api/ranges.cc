@@ -100,10 +100,9 @@ void set_bits(uint8_t* bits, int64_t begin, int64_t end) {
 Plan masked_plan(const BatchRangesRun& a) {
   Plan p = plan_of_run(a);
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
-  int64_t bytes = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) bytes += ceil_div(static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b], 8);
-  const Tensor bits = Tensor::zeros({bytes}, DType::kU8);
-  uint8_t* at = bits.data_as<uint8_t>();
+  set_mask_indptr(p);
+  p.mask = Tensor::zeros({p.mask_indptr.data_as<int64_t>()[p.batch_size]}, DType::kU8);
+  uint8_t* at = p.mask.data_as<uint8_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t rows = qo[b + 1] - qo[b], keys = kv[b];
     for (int64_t i = 0; i < rows; ++i) {
@@ -118,7 +117,6 @@ Plan masked_plan(const BatchRangesRun& a) {
     at += ceil_div(rows * keys, 8);
   }
   p.causal = false;
-  set_mask(p, std::nullopt, bits.view());
   set_work(p);
   return p;
 }
@@ -130,6 +128,15 @@ void validate_run(const BatchRangesRun& a) {
            ", 2] (query tokens)");
 }
 Call call_of_run(const BatchRangesRun& a) { return paged_call(plan_of_run(a), a); }
+/// A GPU makes the mask itself.
+op::Prepared run_cuda(const BatchRangesRun& a) {
+  Plan p = plan_of_run(a);
+  p.causal = false;
+  set_mask_indptr(p);
+  Call c = call_of_run(a);
+  c.spans = Spans{a.bidirectional_ranges, a.causal_window_left, a.range_window_left};
+  return prepare_cuda(owned(std::move(p)), c);
+}
 op::Cost cost(const BatchRangesRun& a) { return cost_of(plan_of_run(a), a.q); }
 op::Shape ranges_out_shape(const BatchRangesRun& a) { return plan_of_run(a), out_shape(a); }
 op::Shape ranges_lse_shape(const BatchRangesRun& a) { return plan_of_run(a), lse_shape(a); }
@@ -202,9 +209,9 @@ constexpr op::Field ranges_forward_fields[] = {
                                      op::when<&BatchRangesRun::return_lse>),
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
-constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
-constexpr op::Candidate run_candidates[] = {op::cpu<Run::cpu>(), op::reference<Run::reference>()};
+constexpr op::Candidate run_candidates[] = {op::cuda<run_cuda>(), op::cpu<Run::cpu>(), op::reference<Run::reference>()};
 
 }  // namespace
 

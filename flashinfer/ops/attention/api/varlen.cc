@@ -21,9 +21,9 @@ DType ragged_dtype(const R& a) { return out_dtype_of(a.out, a.query); }
 Plan ragged_plan(const R& a, Planning what) {
   Plan p;
   set_tensors(p, a.query, token_planes(a.key, a.value, "NHD"), ragged_dtype(a));
-  set_options(p, scale_and_window(number_of("bmm1_scale", a.bmm1_scale), a.window_left));
-  set_ragged_kv(p, "cum_seq_lens_kv", a.cum_seq_lens_kv);
-  set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
+  set_options(p, scale_and_window(scale_of("bmm1_scale", a.bmm1_scale).number, a.window_left));
+  set_ragged_kv(p, "cum_seq_lens_kv", a.cum_seq_lens_kv, token_planes(a.key, a.value, "NHD"), what);
+  set_rows_or_shape(p, "cum_seq_lens_q", a.cum_seq_lens_q, a.query, what);
   p.causal = a.is_causal;
   if (what == Planning::kWork) set_work(p);
   return p;
@@ -34,8 +34,13 @@ Call ragged_call(const R& a, TensorView&) {
   if (a.out) c.out = *a.out;
   c.lse = a.lse;
   c.sinks = pointer(a.attention_sinks);
-  c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  const Scale output = scale_of("bmm2_scale", a.bmm2_scale);
+  c.v_scale = output.number, c.v_scale_on_device = output.on_device;
+  c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
   return c;
+}
+CallTables ragged_tables(const R& a) {
+  return {.first_rows = a.cum_seq_lens_q, .rows = a.max_q_len, .keys = a.max_kv_len, .first_keys = a.cum_seq_lens_kv};
 }
 void check_lengths_of(const char* name, const std::optional<TensorView>& given, const Tensor& lengths) {
   if (given) check_lengths(name, lengths_of(name, *given), lengths);
@@ -46,14 +51,17 @@ void validate_ragged(const R& given) {
   check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
-  const Plan p = ragged_plan(a, Planning::kArrays);
+  const bool known = host_reads(a.cum_seq_lens_q, a.cum_seq_lens_kv, a.seq_lens);
+  const Plan p = ragged_plan(a, known ? Planning::kArrays : Planning::kShapes);
   const Planes kv = token_planes(a.key, a.value, "NHD");
   check_run(p, a.query, kv, "key", "value");
   check_ragged_kv(p, kv, "key", "value", "cum_seq_lens_kv");
   check_sinks(p, a.attention_sinks);
   FI_CHECK(a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size, ", but cum_seq_lens_kv describes ",
            p.batch_size, " requests");
-  check_lengths("seq_lens", lengths_of("seq_lens", a.seq_lens), p.kv_len);
+  const TensorView lengths = lengths_of("seq_lens", a.seq_lens);
+  if (!known) return;
+  check_lengths("seq_lens", lengths, p.kv_len);
   Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];
@@ -64,15 +72,26 @@ void validate_ragged(const R& given) {
 }
 op::Shape ragged_shape(const R& a) { return rows_heads_dim(a.query.size(0), a.query.size(1), a.value.size(2)); }
 op::Shape ragged_lse_shape(const R& a) { return rows_heads(a.query.size(0), a.query.size(1)); }
-op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(with_multiplied_types(a), Planning::kArrays), a.query); }
+op::Cost ragged_cost(const R& given) {
+  HostCopies copies;
+  R a = with_multiplied_types(given);
+  copies.read(a.cum_seq_lens_q), copies.read(a.cum_seq_lens_kv);
+  return cost_of(ragged_plan(a, Planning::kArrays), given.query);
+}
 
 /// Tensors that attention multiplies as they are, and others.
 struct RaggedRun {
-  using Plain = NoPlan<R, ragged_plan, ragged_call>;
+  using Plain = NoPlanOnGpu<R, ragged_plan, ragged_call, ragged_tables, ragged_dtype>;
   using Copies = DequantizedRun<Plain>;
+  static op::Prepared cuda(const R& a) {
+    if (is_multiplied(a)) return Plain::cuda(a);
+    return op::Unsupported{
+        "8-bit codes with scales of blocks, and 8-bit values beside 16-bit keys, are converted on the "
+        "CPU alone"};
+  }
   static op::Prepared cpu(const R& a) { return is_multiplied(a) ? Plain::cpu(a) : Copies::cpu(a); }
   static void reference(const R& a) { return is_multiplied(a) ? Plain::reference(a) : Copies::reference(a); }
-  static constexpr op::Candidate candidates[] = {op::cpu<cpu>(), op::reference<reference>()};
+  static constexpr op::Candidate candidates[] = {op::cuda<cuda>(), op::cpu<cpu>(), op::reference<reference>()};
 };
 
 // ---- fmha_varlen ----
@@ -83,8 +102,8 @@ Plan varlen_plan(const V& a, Planning what) {
   set_tensors(p, a.q, token_planes(a.k, a.v, "NHD"), varlen_dtype(a));
   set_options(p,
               {.window_left = -1, .sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
-  set_ragged_kv(p, "kv_segment_offsets", a.kv_segment_offsets);
-  set_rows(p, "qo_segment_offsets", a.qo_segment_offsets);
+  set_ragged_kv(p, "kv_segment_offsets", a.kv_segment_offsets, token_planes(a.k, a.v, "NHD"), what);
+  set_rows_or_shape(p, "qo_segment_offsets", a.qo_segment_offsets, a.q, what);
   p.causal = a.causal;
   if (what == Planning::kWork) set_work(p);
   return p;
@@ -97,18 +116,30 @@ Call varlen_call(const V& a, TensorView&) {
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
+CallTables varlen_tables(const V& a) {
+  return {.first_rows = a.qo_segment_offsets,
+          .rows = a.max_qo_len.value_or(INT64_MAX),
+          .keys = INT64_MAX,
+          .first_keys = a.kv_segment_offsets};
+}
 void validate_varlen(const V& a) {
   throw_if_given("o_scale", a.o_scale.value_or(1.0) != 1.0, "it scales 8-bit outputs, which are not available");
-  const Plan p = varlen_plan(a, Planning::kArrays);
+  const bool known = host_reads(a.qo_segment_offsets, a.kv_segment_offsets);
+  const Plan p = varlen_plan(a, known ? Planning::kArrays : Planning::kShapes);
   const Planes kv = token_planes(a.k, a.v, "NHD");
   check_run(p, a.q, kv, "k", "v");
   check_ragged_kv(p, kv, "k", "v", "kv_segment_offsets");
-  if (a.max_qo_len)
+  if (a.max_qo_len && known)
     check_max("max_qo_len", *a.max_qo_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
 }
 op::Shape varlen_shape(const V& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v.size(2)); }
 op::Shape varlen_lse_shape(const V& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
-op::Cost varlen_cost(const V& a) { return cost_of(varlen_plan(a, Planning::kArrays), a.q); }
+op::Cost varlen_cost(const V& given) {
+  HostCopies copies;
+  V a = given;
+  copies.read(a.qo_segment_offsets), copies.read(a.kv_segment_offsets);
+  return cost_of(varlen_plan(a, Planning::kArrays), a.q);
+}
 
 // ---- fmha_v2_prefill_deepseek and _sm120 ----
 using F = FmhaV2Deepseek;
@@ -122,9 +153,8 @@ template <class B>
 DType v2_dtype(const B& a) {
   return out_dtype_of(a.out, a.query);
 }
-double scale_of(const char* name, const std::optional<double>& number, const std::optional<TensorView>& tensor,
-                double absent) {
-  return tensor ? number_of(name, *tensor) : number.value_or(absent);
+Scale scale_of(const char* name, const std::optional<double>& number, const std::optional<TensorView>& tensor) {
+  return tensor ? attention::scale_of(name, *tensor) : Scale{number.value_or(1.0)};
 }
 template <class B>
 Planes v2_planes(const B& a) {
@@ -134,7 +164,7 @@ template <class B>
 Plan v2_plan(const B& a, Planning what) {
   Plan p;
   set_tensors(p, merged_rows("query", a.query), v2_planes(a), v2_dtype(a));
-  set_options(p, scale_and_window(scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d, 1.0)));
+  set_options(p, scale_and_window(scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d).number));
   p.paged = false, p.causal = is_causal(a);
   p.batch_size = a.query.size(0), p.nnz_kv = p.batch_size * a.query.size(1);
   if (a.query.size(1) == 0)
@@ -152,8 +182,14 @@ Call v2_call(const B& a, TensorView&) {
   Call c;
   c.q = merged_rows("query", a.query), c.kv = v2_planes(a);
   if (a.out) c.out = merged_rows("out", *a.out);
-  c.v_scale = scale_of("scale_bmm2_d", a.scale_bmm2, a.scale_bmm2_d, 1.0);
+  const Scale output = scale_of("scale_bmm2_d", a.scale_bmm2, a.scale_bmm2_d);
+  c.v_scale = output.number, c.v_scale_on_device = output.on_device;
+  c.scales_on_device[0] = scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d).on_device;
   return c;
+}
+template <class B>
+CallTables v2_tables(const B& a) {
+  return {.rows = a.query.size(1), .keys = a.query.size(1)};
 }
 template <class B>
 void validate_v2(const B& a) {
@@ -179,6 +215,9 @@ template <class B>
 op::Cost v2_cost(const B& a) {
   return cost_of(v2_plan(a, Planning::kArrays), a.query);
 }
+
+template <class B>
+constexpr auto& kV2Candidates = NoPlanOnGpu<B, v2_plan<B>, v2_call<B>, v2_tables<B>, v2_dtype<B>>::candidates;
 
 constexpr DTypeSet kTokenTypes = op::floats | op::fp8;
 constexpr DTypeSet kCodeTypes = kTokenTypes | DType::kI8;
@@ -274,15 +313,16 @@ constinit const op::Op ragged_deepseek_op = op::define<R, validate_ragged, ragge
 constinit const op::Op varlen_op = op::define<V, validate_varlen, varlen_cost>(
     "fmha_varlen", "flashinfer.prefill",
     "out = v_scale * softmax(q_scale * k_scale * sm_scale * q k^T, masked) v over ragged requests; lse in base 2.",
-    varlen_fields, NoPlan<V, varlen_plan, varlen_call>::candidates, ops::attention::varlen_cases);
+    varlen_fields, NoPlanOnGpu<V, varlen_plan, varlen_call, varlen_tables, varlen_dtype>::candidates,
+    ops::attention::varlen_cases);
 constinit const op::Op deepseek_v2_op = op::define<F, validate_v2<F>, v2_cost<F>>(
     "fmha_v2_prefill_deepseek", "flashinfer.prefill",
     "out = scale_bmm2 * softmax(scale_bmm1 * q k^T, causal) v for requests of one length.", deepseek_fields,
-    NoPlan<F, v2_plan<F>, v2_call<F>>::candidates, ops::attention::deepseek_v2_cases);
+    kV2Candidates<F>, ops::attention::deepseek_v2_cases);
 constinit const op::Op sm120_v2_op = op::define<G, validate_v2<G>, v2_cost<G>>(
     "fmha_v2_prefill_sm120", "flashinfer.prefill",
     "out = scale_bmm2 * softmax(scale_bmm1 * q k^T, masked) v for requests of one length.", sm120_fields,
-    NoPlan<G, v2_plan<G>, v2_call<G>>::candidates, ops::attention::sm120_v2_cases);
+    kV2Candidates<G>, ops::attention::sm120_v2_cases);
 }  // namespace attention
 
 op::Results trtllm_ragged_attention_deepseek(const TrtllmRaggedDeepseek& a) {

@@ -36,10 +36,10 @@ void set_draft_rows(Plan& p, const char* name, int64_t max_rows, const std::opti
   if (known) check_rows_in_cache(p, max_rows);
   if (mask) known ? set_draft_mask(p, *mask, max_rows) : check_draft_mask(p, *mask, max_rows);
 }
-DenseTables device_tables(const TensorView& pages, const TensorView& lengths, int64_t keys,
-                          const std::optional<TensorView>& indptr, const std::optional<TensorView>& mask,
-                          int64_t max_rows) {
-  DenseTables t{.pages = pages, .lengths = lengths, .first_rows = indptr, .rows = max_rows, .keys = keys};
+CallTables device_tables(const TensorView& pages, const TensorView& lengths, int64_t keys,
+                         const std::optional<TensorView>& indptr, const std::optional<TensorView>& mask,
+                         int64_t max_rows) {
+  CallTables t{.pages = pages, .lengths = lengths, .first_rows = indptr, .rows = max_rows, .keys = keys};
   if (mask) t.words = draft_words(*mask, max_rows);
   return t;
 }
@@ -85,7 +85,7 @@ Call decode_call(const D& a, TensorView& sinks) {
   c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
   return c;
 }
-DenseTables decode_tables(const D& a) {
+CallTables decode_tables(const D& a) {
   return device_tables(a.block_tables, a.seq_lens, a.max_seq_len, a.q_cu_seq_lens, a.mask, a.q_len_per_req);
 }
 void check_pages(const Plan& p, const Planes& kv, const char* table) {
@@ -172,7 +172,7 @@ Call xqa_call(const Xqa& a, TensorView& sinks) {
   c.scales_on_device[0] = scale_of("q_scale", a.q_scale).on_device, c.scales_on_device[1] = cache.on_device;
   return c;
 }
-DenseTables xqa_tables(const Xqa& a) {
+CallTables xqa_tables(const Xqa& a) {
   return device_tables(a.page_table, lengths_of("seq_lens", a.seq_lens), INT64_MAX, a.q_cu_seq_lens, a.mask,
                        a.q_seq_len);
 }

@@ -40,8 +40,8 @@ Plan plan_of_block(const X& a, Planning what) {
   Plan p;
   p.page_size = kv.k.page_size;
   set_tensors(p, rows_of("q", a.q), kv, computed_dtype(output_dtype(a)));
-  set_options(p, scale_and_window(number_of("q_scale", a.q_scale) * number_of("kv_scale", a.kv_scale)));
-  set_dense_table(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"});
+  set_options(p, scale_and_window(scale_of("q_scale", a.q_scale).number * scale_of("kv_scale", a.kv_scale).number));
+  set_tables(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"}, what);
   set_equal_rows(p, "q.shape[1]", 1);
   if (what == Planning::kWork) set_work(p);
   return p;
@@ -50,11 +50,16 @@ Call call_of_block(const X& a, TensorView&) {
   Call c;
   c.q = rows_of("q", a.q), c.kv = planes_of(a);
   if (a.output) c.out = rows_of("output", *a.output);
-  c.v_scale = number_of("kv_scale", a.kv_scale);
+  const Scale cache = scale_of("kv_scale", a.kv_scale);
+  c.v_scale = cache.number, c.v_scale_on_device = cache.on_device;
+  c.scales_on_device[0] = scale_of("q_scale", a.q_scale).on_device, c.scales_on_device[1] = cache.on_device;
   return c;
 }
+CallTables tables_of(const X& a) {
+  return {.pages = a.page_table, .lengths = lengths_of("seq_lens", a.seq_lens), .rows = 1, .keys = INT64_MAX};
+}
 void validate(const X& a) {
-  const Plan p = plan_of_block(a, Planning::kArrays);
+  const Plan p = plan_of_block(a, host_reads(a.page_table, a.seq_lens) ? Planning::kArrays : Planning::kShapes);
   const Planes kv = planes_of(a);
   check_run(p, rows_of("q", a.q), kv, "k_cache", "v_cache");
   FI_CHECK(a.page_size == p.page_size, ValueError, "page_size is ", a.page_size, ", but k_cache has pages of ",
@@ -64,7 +69,13 @@ void validate(const X& a) {
            " pages");
 }
 op::Shape output_shape(const X& a) { return {4, {a.q.size(0), 1, a.q.size(2), planes_of(a).v.dim}}; }
-op::Cost cost(const X& a) { return cost_of(plan_of_block(a, Planning::kArrays), rows_of("q", a.q)); }
+op::Cost cost(const X& given) {
+  HostCopies copies;
+  X a = given;
+  copies.read(a.page_table), copies.read(a.seq_lens);
+  return cost_of(plan_of_block(a, Planning::kArrays), rows_of("q", a.q));
+}
+using Run = NoPlanOnGpu<X, plan_of_block, call_of_block, tables_of, output_dtype>;
 
 constexpr op::Field fields[] = {
     op::in<&X::q>("q", nullptr, ops::kQueryTypes),
@@ -88,8 +99,7 @@ constexpr op::Field fields[] = {
 constinit const op::Op xqa_mla_op = op::define<X, validate, cost>(
     "xqa_mla", "flashinfer.xqa",
     "output = kv_scale * softmax(q_scale * kv_scale * q k^T) v[..., :512] with one KV head over a dense page table.",
-    fields, NarrowOutput<X, NoPlan<X, plan_of_block, call_of_block>, &X::output>::candidates,
-    ops::attention::xqa_mla_cases);
+    fields, NarrowOutput<X, Run, &X::output>::candidates, ops::attention::xqa_mla_cases);
 }  // namespace attention
 
 void xqa_mla(const XqaMla& a) { op::call(attention::xqa_mla_op, a); }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <tuple>
 
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/env.h"
@@ -21,7 +23,14 @@ AttentionConfig cuda_config(const Plan& p) {
 std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device) {
   if (!p.jit_args.is_none() && cuda::attention_narrow(p.kv_data_type))
     return "a custom variant transforms keys of 8-bit caches in f32";
-  return cuda::attention_refusal(cuda_config(p), a, jit::arch_of_number(jit::arch_number(device)).async_copy);
+  const AttentionConfig config = cuda_config(p);
+  const std::string why = cuda::attention_refusal(config, a, jit::arch_of_number(jit::arch_number(device)).async_copy);
+  if (!why.empty() || std::max(a.head_dim_qk, a.head_dim_vo) <= 256) return why;
+  const cuda::AttentionLimits limits = limits_of(p, device);
+  const int bytes = std::max(cuda::attention_config(config, a, true, 64, limits).shared_bytes(),
+                             cuda::attention_config(config, a, false, 64, limits).shared_bytes());
+  if (bytes <= limits.shared_bytes) return {};
+  return str("these head dimensions take ", bytes, " bytes of shared memory, but a block has ", limits.shared_bytes);
 }
 cuda::AttentionLimits limits_of(const Plan& p, Device device) {
   // A variant's functions take registers that 32 rows a warp leave none of.
@@ -45,14 +54,20 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
   return s;
 }
 
-std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device) {
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device,
+                             bool pair) {
   const AttentionConfig config = cuda_config(p);
+  cuda::AttentionLimits limits = limits_of(p, device);
+  limits.pair = pair;
+  // Beside the tiles of few rows, 32 rows a warp would spill.
+  if (pair && (cuda::attention_narrow(p.kv_data_type) || (jit::arch_number(device) < 90 && p.head_dim_qk > 64)))
+    limits.wide = false;
   std::array<Part, 2> kinds{Part{.few = true}, Part{}};
   for (Part& part : kinds) {
     if (cores)
       part.cores = cuda::attention_cores_config(config, a);
     else
-      part.config = cuda::attention_config(config, a, part.few, most, limits_of(p, device));
+      part.config = cuda::attention_config(config, a, part.few, most, limits);
     part.tile_rows = cores ? part.cores.rows : part.config.rows();
   }
   return kinds;
@@ -90,8 +105,7 @@ void send(const Plan& p, OnDevice& d) {
   d.mask_bits = all.add(p.mask), d.mask_indptr = all.add(p.mask_indptr);
   d.prefix_len = all.add(p.prefix_len), d.token_pos = all.add(p.token_pos);
   d.slopes = all.add(slopes_of(p));
-  for (size_t i = 0; i < d.lists.size(); ++i)
-    d.parts[i].tiles_at = all.add(d.lists[i].tiles), d.parts[i].cuts_at = all.add(d.lists[i].cuts);
+  for (size_t i = 0; i < d.lists.size(); ++i) d.parts[i].tiles_at = all.add(d.lists[i].tiles);
   d.memory = all.send(d.device);
   d.lists.clear();
   if (d.device.type != DeviceType::kCUDA) return;
@@ -99,14 +113,37 @@ void send(const Plan& p, OnDevice& d) {
   d.filled->record(Context::current().stream);
 }
 
+/// A list for each KV head, one after another, as long as the longest: those that are over have no rows.
+cuda::AttentionWorkList tiles_of_heads(std::span<const cuda::AttentionShape> shapes, int64_t requests_a_head,
+                                       const Source& source, const Part& part) {
+  std::vector<cuda::AttentionWorkList> heads;
+  cuda::AttentionWorkList all;
+  size_t most = 0;
+  for (size_t first = 0; first < shapes.size(); first += static_cast<size_t>(requests_a_head)) {
+    const auto own = shapes.subspan(first, std::min(static_cast<size_t>(requests_a_head), shapes.size() - first));
+    auto& w = heads.emplace_back(cuda::attention_tiles(own, source.group, part.tile_rows, part.few, source.chunk_of));
+    for (AttentionTile& t : w.tiles) t.request += static_cast<int32_t>(first);
+    most = std::max(most, w.tiles.size());
+    all.cuts = std::max(all.cuts, w.cuts), all.partial_rows = std::max(all.partial_rows, w.partial_rows);
+  }
+  for (auto& w : heads) {
+    w.tiles.resize(most);
+    all.tiles.insert(all.tiles.end(), w.tiles.begin(), w.tiles.end());
+  }
+  return all;
+}
 std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
   auto d = std::make_shared<OnDevice>();
   d->device = source.device, d->cores = source.cores;
   const auto shapes = shapes_of(p);
   for (Part part : source.kinds) {
-    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, source.group, part.tile_rows, part.few, source.chunk_of);
+    cuda::AttentionWorkList w =
+        p.requests_a_head ? tiles_of_heads(shapes, p.requests_a_head, source, part)
+                          : cuda::attention_tiles(shapes, source.group, part.tile_rows, part.few, source.chunk_of);
     if (w.tiles.empty()) continue;
-    part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
+    part.tiles = w.tiles.size(), part.cuts = w.cuts, part.partial_rows = w.partial_rows;
+    if (p.requests_a_head)
+      part.tiles /= static_cast<size_t>(p.num_kv_heads), part.tiles_a_head = static_cast<uint32_t>(part.tiles);
     d->parts.push_back(part);
     d->lists.push_back(std::move(w));
   }
@@ -140,11 +177,11 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
   return known.back();
 }
 
-std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device, bool pair) {
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   int64_t most = 0;
   for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
-  return arrays_of(p, kinds_of(p, a, cores, most * group_of(p), device), cores, device, cuda::attention_chunk);
+  return arrays_of(p, kinds_of(p, a, cores, most * group_of(p), device, pair), cores, device, cuda::attention_chunk);
 }
 
 namespace {
@@ -164,6 +201,45 @@ void make_ready(const Plan& p, const std::shared_ptr<OnDevice>& d) {
   std::call_once(d->sent, [&] { send(p, *d); });
   wait_until_sent(*d, stream);
   beside.keep(d);
+}
+namespace {
+/// Memory of streams: driver, device, stream.
+using Counters = std::map<std::tuple<const void*, int, cuda::Handle>, Tensor>;
+constinit ForkMutex counters_mutex(ForkLayer::kOps);
+Counters& counters() {
+  static auto& all = *new Counters;
+  return all;
+}
+void drop_counters(int index, cuda::Handle stream) {
+  Tensor gone;  // released without the lock
+  const std::lock_guard lock(counters_mutex);
+  if (const auto it = counters().find({&cuda::driver(), index, stream}); it != counters().end())
+    gone = std::move(it->second), counters().erase(it);
+}
+/// cuStreamPerThread: one handle for the streams of all threads.
+const cuda::Handle kPerThread = reinterpret_cast<cuda::Handle>(uintptr_t{2});
+constexpr int64_t kLeastCounters = 16384;
+}  // namespace
+
+Tensor counters_of(Device device, int64_t words) {
+  cuda::Handle const stream = Context::current().stream;
+  const auto fresh = [&](int64_t n) { return Tensor::zeros({n}, DType::kU32, device); };
+  if (words == 0) return {};
+  if (device.type != DeviceType::kCUDA || stream == kPerThread) return fresh(words);
+  if (const BesideGraph beside(device); cuda::capturing(device.index, stream)) {
+    Tensor t = fresh(words);
+    cuda::Event filled(device.index);
+    filled.record(Context::current().stream);
+    filled.wait();
+    beside.keep(t.owner());
+    return t;
+  }
+  static std::once_flag once;  // a later stream may have the handle of one that is gone, and must not take its memory
+  std::call_once(once, [] { cuda::on_stream_end(drop_counters); });
+  const std::lock_guard lock(counters_mutex);
+  Tensor& t = counters()[{&cuda::driver(), device.index, stream}];
+  if (!t.defined() || t.size(0) < words) t = fresh(std::max(words, kLeastCounters));
+  return t;
 }
 void used_on_current_stream(const OnDevice& d) {
   if (d.device.type == DeviceType::kCUDA) cuda::used_on(d.memory.data(), d.device.index, Context::current().stream);

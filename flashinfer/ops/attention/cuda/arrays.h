@@ -57,8 +57,10 @@ struct OnDevice {
   }
 };
 
-/// The arrays of a plan, new or kept; `cores`: for the kernel without tensor cores.
-std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device);
+/// The arrays of a plan, new or kept; `cores`: for the kernel without tensor cores; `pair`: for tiles of few and of
+/// many rows in one launch.
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device,
+                                    bool pair = false);
 /// The same with tiles of kinds[i].tile_rows rows for requests of few and of many rows, whose keys are cut by
 /// `chunk_of`.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& kinds, bool cores, Device device,
@@ -67,6 +69,9 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
 /// order of its stream. While the stream is captured, the host waits: a graph knows nothing of the stream that they
 /// were sent on, beside the capture.
 void make_ready(const Plan& p, const std::shared_ptr<OnDevice>& d);
+/// `words` words of `device` that are 0, which kernels on the current stream leave 0. Launches of one stream, which run
+/// one after another, share them; a captured launch has words of its own for good.
+Tensor counters_of(Device device, int64_t words);
 /// They were allocated on the stream of the first run, and are freed after this one too.
 void used_on_current_stream(const OnDevice& d);
 
@@ -78,20 +83,21 @@ void point_at(AttentionParams& a, const Arrays& d) {
   a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
   a.prefix_len = d.template at<uint32_t>(d.prefix_len), a.token_pos = d.template at<uint16_t>(d.token_pos);
 }
-/// launch(i, part) for each part of `d`, with its tiles and memory for partial results, which `partial_of` gives, in
-/// `all`. `dvo`: columns of a partial row.
+/// launch(i, part, partial, words) for each part of `d`, with its tiles and memory for partial results, which
+/// `partial_of` gives, in `all`, and its counters, unless they are `words` of the stream (counters_of). `dvo`: columns
+/// of a partial row.
 template <class Arrays, class PartialOf, class Launch>
 void for_parts(AttentionCudaParams& all, const Arrays& d, int64_t dvo, const PartialOf& partial_of,
                const Launch& launch) {
   AttentionParams& a = all.a;
   for (size_t i = 0; i < d.parts.size(); ++i) {
     const Part& part = d.parts[i];
-    const int64_t states = part.partial_rows * a.num_kv_heads;
+    const int64_t heads = a.num_kv_heads, states = part.partial_rows * heads;
     const Tensor partial = states ? partial_of(states) : Tensor();
     if (states) a.partial_o = partial.template data_as<float>(), a.softmax_state = a.partial_o + states * dvo;
-    all.tiles = d.template at<AttentionTile>(part.tiles_at);
-    all.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    launch(i, part);
+    all.tiles = d.template at<AttentionTile>(part.tiles_at), all.tiles_a_head = part.tiles_a_head;
+    all.counters = const_cast<uint32_t*>(d.template at<uint32_t>(part.counters_at));
+    launch(i, part, partial, part.counters_at < 0 ? static_cast<int64_t>(part.cuts) * heads : 0);
   }
 }
 

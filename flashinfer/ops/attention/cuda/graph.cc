@@ -93,8 +93,8 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, const Gra
     if (bound.tiles == 0 || (p.fixed_q_len && (kernels.most <= cuda::kFewRows) != part.few)) continue;
     part.tiles = bound.tiles, part.cuts = bound.cuts, part.partial_rows = bound.partial_rows;
     part.tiles_at = layout.add(part.tiles * sizeof(AttentionTile)),
-    part.cuts_at = layout.add(part.cuts * sizeof(AttentionCudaMerge));
-    partial = std::max(partial, bound.partial_rows);
+    part.counters_at = layout.add(part.cuts * static_cast<size_t>(p.num_kv_heads) * sizeof(uint32_t));
+    partial += partial_floats(p, bound.partial_rows * p.num_kv_heads);
     g->parts.push_back(part);
   }
   FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, "the buffers of use_cuda_graph=True are for ", keys,
@@ -105,7 +105,7 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, const Gra
     // One row more: idle blocks look at where a request without tokens would go on.
     g->rope = Tensor::empty({(g->rope_end - g->rope_first + 1) * p.head_dim_qk}, DType::kF32, device);
   }
-  if (partial) g->partial = Tensor::empty({partial * p.num_kv_heads * partial_width(p)}, DType::kF32, device);
+  if (partial) g->partial = Tensor::empty({partial}, DType::kF32, device);
   return g;
 }
 
@@ -121,7 +121,7 @@ class Image {
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
  private:
-  std::vector<uint8_t> bytes_;  // zeros: a tile or cut without rows is nothing to do
+  std::vector<uint8_t> bytes_;  // zeros: a tile without rows is nothing to do, and counters begin with 0
 };
 
 /// What the plan's positions need of the table, where a captured kernel reads it. The table grows by doubling, so that
@@ -157,11 +157,10 @@ void send(const Plan& p, const GraphArrays& g) {
   const auto shapes = shapes_of(p);
   for (const Part& part : g.parts) {
     const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), part.tile_rows, part.few, g.chunk_of);
-    FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows,
-             InternalError, w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
-             " partial rows, but the bound is ", part.tiles, ", ", part.cuts, ", ", part.partial_rows);
+    FI_CHECK(w.tiles.size() <= part.tiles && w.cuts <= part.cuts && w.partial_rows <= part.partial_rows, InternalError,
+             w.tiles.size(), " tiles, ", w.cuts, " cuts and ", w.partial_rows, " partial rows, but the bound is ",
+             part.tiles, ", ", part.cuts, ", ", part.partial_rows);
     image.put(part.tiles_at, w.tiles.data(), w.tiles.size() * sizeof(AttentionTile));
-    image.put(part.cuts_at, w.cuts.data(), w.cuts.size() * sizeof(AttentionCudaMerge));
   }
   send_in_order(g.memory.data(), g.device, image.bytes().data(), image.bytes().size());
 }
@@ -178,6 +177,20 @@ std::shared_ptr<const void> plan_now(const void* state) {
   now->kv_indptr = ints(g.at<int32_t>(g.kv_indptr), p.batch_size + 1);
   now->kv_len = ints(g.at<int32_t>(g.kv_len), p.batch_size);
   now->kv_indices = ints(g.pages_of_caller, now->kv_indptr.data_as<int32_t>()[p.batch_size]);
+  return now;
+}
+
+/// The same for plans in a list: levels.
+std::shared_ptr<const void> list_now(const void* state) {
+  const PlanList& l = *static_cast<const PlanList*>(state);
+  auto now = std::make_shared<PlanList>(l);
+  for (Plan& p : now->plans) {
+    if (!p.graph) return nullptr;
+    p = Plan(*p.graph->latest);
+  }
+  if (now->plans.empty()) return nullptr;
+  static_cast<Plan&>(*now) = now->plans.back();
+  join(*now);
   return now;
 }
 
@@ -215,7 +228,10 @@ void plan_graph(Plan& p) {
   if (device.type == DeviceType::kCPU) return;
   if (!p.graph) {
     static std::once_flag once;
-    std::call_once(once, [] { record::follow_state(plan_type, plan_now); });
+    std::call_once(once, [] {
+      record::follow_state(plan_type, plan_now);
+      record::follow_state(cascade_plan_type, list_now);
+    });
   } else {
     check_unchanged(p, *p.graph->latest);
     FI_CHECK(p.paged || p.nnz_kv <= p.graph->max_keys, ValueError, "there are ", p.nnz_kv,

@@ -22,7 +22,9 @@ struct Part {
   AttentionCoresConfig cores{};
   int tile_rows = 0;           // at most
   size_t tiles = 0, cuts = 0;  // in a graph the most that any plan may need: the grid; those that are over have no rows
-  int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
+  uint32_t tiles_a_head = 0;   // AttentionCudaParams::tiles_a_head
+  int64_t partial_rows = 0;
+  int64_t tiles_at = 0, counters_at = -1;  // bytes into the arrays; counters < 0: of the stream (cuda/arrays.h)
 };
 
 /// Offsets of arrays whose sizes are known beforehand.
@@ -110,7 +112,9 @@ class BesideGraph {
 std::vector<cuda::AttentionShape> shapes_of(const Plan& p);
 int group_of(const Plan& p);
 /// The kernels' Configs for requests of few and of many rows, `most` packed rows at most.
-std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device);
+/// `pair`: for one launch of both.
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores, int64_t most, Device device,
+                             bool pair = false);
 /// Element types as the kernels of GPUs read them: 8-bit queries as they are.
 AttentionConfig cuda_config(const Plan& p);
 /// Why tensor cores do not run a plan, whatever its tensors; empty when they do.
@@ -119,5 +123,9 @@ std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device)
 cuda::AttentionLimits limits_of(const Plan& p, Device device);
 /// f32 values of a partial row: its output and its state.
 int64_t partial_width(const Plan& p);
+/// Of `states` of them, with what the next ones need to begin at 128 bytes.
+inline int64_t partial_floats(const Plan& p, int64_t states) {
+  return round_up(states * partial_width(p), int64_t{32});
+}
 
 }  // namespace flashinfer::attention

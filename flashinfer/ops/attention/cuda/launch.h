@@ -10,7 +10,7 @@
 #include "flashinfer/core/cuda_launch.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cuda/chunks.h"
-#include "flashinfer/ops/attention/kernels/cuda/params.h"
+#include "flashinfer/ops/attention/kernels/cuda/pair_params.h"
 
 namespace flashinfer::cuda {
 
@@ -28,10 +28,12 @@ inline std::string attention_refusal(const AttentionConfig& c, const AttentionPa
   if (c.kv != c.q && !narrow) return "the cache has another 16-bit type than the queries, or 32 bits";
   if (c.rope) return "rotated keys would be rounded once more";
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
-    if (d < 16 || d > 256 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 256";
+    if (d < 16 || d > 512 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 512";
+  if (p.head_dim_vo > 256 && p.head_dim_vo % 16 != 0) return "head dimensions of V above 256 are multiples of 16";
+  if (narrow && std::max(p.head_dim_qk, p.head_dim_vo) > 256)
+    return "head dimensions of FP8 and NVFP4 caches are at most 256";
   if (c.kv == DType::kF4E2M1x2 && (p.head_dim_qk % 16 != 0 || p.head_dim_vo % 16 != 0))
     return "head dimensions of NVFP4 caches are multiples of 16";
-  if (p.head_dim_vo > p.head_dim_qk) return "the head dimension of V is larger than that of K";
   return {};
 }
 inline uint64_t attention_bits(const void* x, int64_t strides, int64_t size) {
@@ -67,9 +69,10 @@ constexpr bool attention_has_e4m3(int arch) { return arch == 89 || arch >= 120; 
 
 /// What a GPU and a call allow attention_config.
 struct AttentionLimits {
-  int shared_bytes;  // most shared memory of a block; an SM has 1 KB more than its one largest block
-  bool wide = true;  // AttentionCudaConfig::wide
-  int e4m3 = 0;      // AttentionCudaConfig::e4m3, at most
+  int shared_bytes;   // most shared memory of a block; an SM has 1 KB more than its one largest block
+  bool wide = true;   // AttentionCudaConfig::wide
+  int e4m3 = 0;       // AttentionCudaConfig::e4m3, at most
+  bool pair = false;  // blocks of 128 threads, as those of few rows have (kernels/cuda/pair.cuh)
 };
 /// Whether an SM holds two blocks: each takes 1 KB more than it asks for.
 inline bool two_blocks_fit(const AttentionCudaConfig& c, const AttentionLimits& limits) {
@@ -88,24 +91,26 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
                         .o = c.o,
                         .warps_k = static_cast<unsigned char>(few ? 4 : 1),
                         .dqk = static_cast<short>(p.head_dim_qk),
-                        .dvo = static_cast<short>(p.head_dim_vo),
+                        .dvo = static_cast<short>(p.head_dim_vo > 256 ? p.head_dim_vo / 2 : p.head_dim_vo),
                         .threads = 128,
                         .copy = 16,
                         .scale_copy = static_cast<short>(c.kv == DType::kF4E2M1x2 ? 8 : 0)};
+  k.halves = p.head_dim_vo > 256;
   const bool e4m3 = c.q == DType::kF8E4M3 && c.kv == DType::kF8E4M3 && p.head_dim_qk % 32 == 0;
   k.e4m3 = static_cast<short>(e4m3 ? limits.e4m3 : 0);
-  if (few || most_rows <= 64 || p.head_dim_qk > 128) return k;
+  if (few || most_rows <= 64 || std::max(p.head_dim_qk, p.head_dim_vo) > 128) return k;
   if (limits.wide && !(k.e4m3 == 2 && p.head_dim_qk > 64)) {  // which would spill
     AttentionCudaConfig wide = k;
     wide.wide = 1;
     // Q of 32 rows at D 128 would take 64 registers beside 128 of outputs and 64 of logits.
-    wide.held =
-        static_cast<unsigned char>(p.head_dim_qk <= 64 ? wide.used_dim(p.head_dim_qk) / (wide.e4m3 ? 32 : 16) : 0);
+    wide.held = static_cast<unsigned char>(
+        std::max(p.head_dim_qk, p.head_dim_vo) <= 64 ? wide.used_dim(p.head_dim_qk) / (wide.e4m3 ? 32 : 16) : 0);
     if (two_blocks_fit(wide, limits)) return wide;
+    if (limits.pair) return k;
     wide.threads = 256;
     if (most_rows > 128 && wide.shared_bytes() <= limits.shared_bytes) return wide;
   }
-  k.threads = 256;
+  if (!limits.pair) k.threads = 256;
   return k;
 }
 
@@ -115,19 +120,20 @@ inline std::string attention_cores_refusal(const AttentionConfig& c, const Atten
   if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches are read on tensor cores only";
   const int per = c.kv == DType::kF32 ? 4 : 8;
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
-    if (d > 256 || d % per != 0)
-      return per == 4 ? "head dimensions are multiples of 4 up to 256" : "head dimensions are multiples of 8 up to 256";
+    if (d > 576 || d % per != 0)
+      return per == 4 ? "head dimensions are multiples of 4 up to 576" : "head dimensions are multiples of 8 up to 576";
   if (c.rope && p.head_dim_qk % (2 * per) != 0)
     return per == 4 ? "ROPE_LLAMA takes head dimensions that are multiples of 8"
                     : "ROPE_LLAMA takes head dimensions that are multiples of 16";
   return {};
 }
-/// Four rows a tile: queries and outputs of four rows take 64 registers of a thread at 8 elements each.
+/// Four rows a tile: queries and outputs of four rows take 64 registers of a thread at 8 elements each. Beyond a head
+/// dim of 256 two rows take as many, or 80 of a dim of 576.
 inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, const AttentionParams& p) {
   return {.q = c.q,
           .kv = c.kv,
           .o = c.o,
-          .rows = 4,
+          .rows = static_cast<unsigned char>(std::max(p.head_dim_qk, p.head_dim_vo) > 256 ? 2 : 4),
           .dqk = static_cast<short>(p.head_dim_qk),
           .dvo = static_cast<short>(p.head_dim_vo),
           .rope = static_cast<short>(c.rope),
@@ -137,11 +143,11 @@ inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, con
 struct AttentionShape {
   int32_t tokens, keys;
 };
-/// The tiles of all requests of one kind, and where keys are cut. Longest first: the last blocks of a launch are then
-/// short ones.
+/// The tiles of all requests of one kind; groups of rows whose keys are cut, each of which has a counter for each head.
+/// Longest first: the last blocks of a launch are then short ones.
 struct AttentionWorkList {
   std::vector<AttentionTile> tiles;
-  std::vector<AttentionCudaMerge> cuts;
+  size_t cuts = 0;
   int64_t partial_rows = 0;
 };
 using ChunkOf = int64_t (*)(int64_t rows, int64_t keys);
@@ -150,19 +156,16 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
   AttentionWorkList w;
   for (size_t b = 0; b < requests.size(); ++b) {
     const int64_t rows = int64_t{requests[b].tokens} * group, keys = requests[b].keys;
-    if ((rows <= kFewRows) != few || rows == 0) continue;
+    if ((rows <= kFewRows) != few || rows <= 0) continue;
     const int64_t chunk = chunk_of(rows, keys), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
     for (int64_t r = 0; r < rows; r += tile_rows) {
       const int32_t n = static_cast<int32_t>(std::min<int64_t>(tile_rows, rows - r));
       const int64_t partial = chunks > 1 ? w.partial_rows : -1;
       for (int64_t c = 0; c < chunks; ++c)
         w.tiles.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(c * chunk),
-                           static_cast<int32_t>(std::min(keys, (c + 1) * chunk)), 0,
-                           chunks > 1 ? partial + c * n : -1});
-      if (chunks > 1) {
-        w.cuts.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(chunks), partial});
-        w.partial_rows += chunks * n;
-      }
+                           static_cast<int32_t>(std::min(keys, (c + 1) * chunk)), static_cast<int32_t>(c),
+                           static_cast<int32_t>(chunks), static_cast<int32_t>(w.cuts), partial});
+      if (chunks > 1) ++w.cuts, w.partial_rows += chunks * n;
     }
   }
   // Under a causal mask the last rows see the most keys.
@@ -199,37 +202,37 @@ inline void attention_tile_steps(AttentionCudaParams& p, const AttentionCudaConf
   p.tile_pages = static_cast<uint32_t>(c.keys() / p.a.page_size),
   p.tile_entries = static_cast<uint32_t>(c.keys() % p.a.page_size);
 }
-inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
+inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionCudaParams& p, size_t tiles, bool pdl) {
   Launch l;
   l.grid[0] = grid_size(tiles);
-  l.grid[1] = grid_size(p.num_kv_heads);
+  l.grid[1] = grid_size(p.a.num_kv_heads);
+  l.grid[2] = static_cast<unsigned>(c.parts());
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = static_cast<unsigned>(c.shared_bytes());
   l.pdl = pdl;
+  return l;
+}
+/// Tiles of few and of many rows in one launch.
+inline uint64_t attention_share(size_t few, size_t many) {
+  return ceil_div(static_cast<uint64_t>(few) << 32, static_cast<uint64_t>(few + many));
+}
+inline Launch attention_pair_launch(const AttentionCudaConfig& many, const AttentionCudaParams& p, size_t tiles,
+                                    bool pdl) {
+  Launch l = attention_launch(many, p, tiles, pdl);
+  l.shared_bytes = std::max(l.shared_bytes, static_cast<unsigned>(few_beside(many).shared_bytes()));
   return l;
 }
 /// Partial sums of every group of lanes, in f32, and their maxima and denominators (kernels/cuda/attention_simt.cuh).
 constexpr unsigned attention_cores_shared_bytes(const AttentionCoresConfig& c) {
   return static_cast<unsigned>(c.groups() * c.rows * (c.dvo + 2) * 4);
 }
-inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
-  Launch l;
-  l.grid[0] = grid_size(tiles);
-  l.grid[1] = grid_size(p.num_kv_heads);
-  l.block[0] = static_cast<unsigned>(c.threads);
-  l.shared_bytes = attention_cores_shared_bytes(c);
-  l.pdl = pdl;
-  return l;
-}
-inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, int64_t dvo) {
-  return {.o = c.o, .columns = 4, .dvo = static_cast<short>(dvo), .threads = 128};
-}
-inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts,
+inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionCudaParams& p, size_t tiles,
                                      bool pdl) {
   Launch l;
-  l.grid[0] = grid_size(cuts);
-  l.grid[1] = grid_size(p.num_kv_heads);
+  l.grid[0] = grid_size(tiles);
+  l.grid[1] = grid_size(p.a.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = attention_cores_shared_bytes(c);
   l.pdl = pdl;
   return l;
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/transfer.h"
@@ -14,6 +16,7 @@
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/cuda/tables.h"
+#include "flashinfer/ops/attention/cuda/together.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 
 namespace flashinfer::attention {
@@ -21,15 +24,14 @@ namespace {
 
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cuda/attention.cuh", "flashinfer::cu::attention",
                                      "flashinfer::AttentionCudaParams"};
+inline constexpr jit::Kernel kPair{"flashinfer/ops/attention/kernels/cuda/pair.cuh", "flashinfer::cu::attention_pair",
+                                   "flashinfer::AttentionPairParams"};
 inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/kernels/cuda/attention_simt.cuh",
                                     "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
-inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/kernels/cuda/attention.cuh",
-                                    "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
 constexpr const char *kVariants = "flashinfer/ops/attention/kernels/cuda/variant.cuh",
                      *kVariantParams = "flashinfer::AttentionVariantCudaParams";
 inline constexpr jit::Kernel kKernelVariant{kVariants, "flashinfer::cu::attention_variant", kVariantParams};
 inline constexpr jit::Kernel kCoresVariant{kVariants, "flashinfer::cu::attention_cores_variant", kVariantParams};
-inline constexpr jit::Kernel kMergeVariant{kVariants, "flashinfer::cu::attention_merge_variant", kVariantParams};
 
 /// Finds the kernels of a plan: the built-in ones, or those that are compiled with its custom variant.
 class KernelFinder {
@@ -37,13 +39,13 @@ class KernelFinder {
   KernelFinder(const Plan& p, Device device) : device_(device) {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
+  const jit::CudaLoaded* pair(const AttentionCudaConfig& many) { return get<kPair, kKernelVariant>(many); }
   const jit::CudaLoaded* of(const AttentionCoresConfig& config) { return get<kCores, kCoresVariant>(config); }
   const jit::CudaLoaded* of(AttentionCudaConfig config, int copy, int scale_copy) {
     config.copy = static_cast<short>(copy);  // these follow from the tensors, the rest from the plan
     config.scale_copy = static_cast<short>(scale_copy);
     return get<kKernel, kKernelVariant>(config);
   }
-  const jit::CudaLoaded* merge(const AttentionMergeCudaConfig& config) { return get<kMerge, kMergeVariant>(config); }
   const std::string& why_not() const { return why_not_; }
 
  private:
@@ -98,6 +100,7 @@ std::string graph_refusal(const Plan& p, Device device) {
 /// What neither kernel supports, and the variant's arguments.
 std::string unsupported(const Plan& p, const Call& c, Device device) {
   if (std::string r = graph_refusal(p, device); !r.empty()) return r;
+  if (c.spans && p.graph) return "ranges need a mask, whose size changes with the plan: use_cuda_graph must be False";
   for (const TensorView* t : {c.q_head_scales, c.k_head_scales, c.v_head_scales})
     if (t && !t->is_contiguous()) return "scales for each head must be contiguous on a GPU";
   if (p.jit_args.is_none()) return {};
@@ -131,45 +134,49 @@ struct CudaRun {
   op::Value args;
   int64_t pages;
   AttentionCudaParams params;
-  AttentionMergeCudaConfig merge_config;
-  std::array<const jit::CudaLoaded*, 2> kernels{}, merges{};  // of the parts
-  std::shared_ptr<OnDevice> arrays;                           // or the plan's graph
-  std::shared_ptr<const TablePlan> tables;                    // or, with a call's own tables, this
+  Device device;
+  bool cores = false;            // without tensor cores
+  int copy = 0, scale_copy = 0;  // of the Configs: they follow from the tensors, the rest from the plan
+  std::array<const jit::CudaLoaded*, 2> kernels{};  // of the parts
+  std::shared_ptr<OnDevice> arrays;                 // or the plan's graph
+  std::shared_ptr<const TablePlan> tables;          // or, with a call's own tables, this
+  std::optional<Spans> spans{};                     // with `arrays`: what makes the mask
+  const jit::CudaLoaded* mask_kernel = nullptr;
 
+  const std::vector<Part>& parts() const {
+    return tables ? tables->parts() : plan->graph ? plan->graph->parts : arrays->parts;
+  }
   void operator()() const;
+  /// emit(i, part, params, partial, words) for each part: for_parts() with this run's arrays.
+  template <class Emit>
+  void run_on(const GraphArrays& g, const Emit& emit) const;
+  template <class Emit>
+  void run_on(OnDevice& d, const Emit& emit) const;
+  template <class Emit>
+  void run_on(const TablePlan& t, const Emit& emit) const;
 
  private:
-  void run_on(const GraphArrays& g) const;
-  void run_on(OnDevice& d) const;
-  void run_on(const TablePlan& t) const;
-  template <class Arrays, class PartialOf>
-  void run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const;
-  void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& all, const cuda::Launch& l) const {
-    if (l.grid[0] == 0 || l.grid[1] == 0) return;
-    if (plan->jit_args.is_none())
-      jit::launch(kernel, all.base, l);
-    else
-      jit::launch(kernel, all, l);
-  }
+  Tensor mask_of(const OnDevice& d) const;
+  template <class Arrays, class PartialOf, class Emit>
+  void run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of, const Emit& emit) const;
 };
 
 /// Pointers and the variant's arguments; then each part of `d`, an OnDevice or GraphArrays, whose partial results
 /// `partial_of` gives memory for.
-template <class Arrays, class PartialOf>
-void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const {
+template <class Arrays, class PartialOf, class Emit>
+void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of,
+                        const Emit& emit) const {
   AttentionParams& a = all.base.a;
   point_at(a, d);
   if (const std::optional<Extras> extras = extras_of(*plan, args, a, d.device)) {
     std::copy_n(extras->tensors(), extras->num_tensors(), all.tensors);
     std::copy_n(extras->scalars(), extras->num_scalars(), all.scalars);
   }
-  for_parts(all.base, d, plan->head_dim_vo, partial_of, [&](size_t i, const Part& part) {
-    if (!d.cores) cuda::attention_tile_steps(all.base, part.config);
-    launch(*kernels[i], all,
-           d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
-                   : cuda::attention_launch(part.config, a, part.tiles, true));
-    if (part.cuts) launch(*merges[i], all, cuda::attention_merge_launch(merge_config, a, part.cuts, true));
-  });
+  for_parts(all.base, d, plan->head_dim_vo, partial_of,
+            [&](size_t i, const Part& part, const Tensor& partial, int64_t words) {
+              if (!cores) cuda::attention_tile_steps(all.base, part.config);
+              emit(i, part, all, partial, words);
+            });
 }
 /// Page ids in the caller's buffer, which the caller may have written after plan() checked them.
 void check_pages(const Plan& p, const GraphArrays& g, int64_t pages) {
@@ -181,7 +188,8 @@ void check_pages(const Plan& p, const GraphArrays& g, int64_t pages) {
       FI_CHECK(ids[i] >= 0 && ids[i] < pages, ValueError, "paged_kv_indices_buffer[", i, "], page ", i - indptr[b],
                " of request ", b, ", is ", ids[i], ", but must be in [0, ", pages, ") (pages of the pool)");
 }
-void CudaRun::run_on(const GraphArrays& g) const {
+template <class Emit>
+void CudaRun::run_on(const GraphArrays& g, const Emit& emit) const {
   if (plan->paged) g.pages = pages, check_pages(*plan, g, pages);
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   AttentionParams& a = all.base.a;
@@ -189,9 +197,28 @@ void CudaRun::run_on(const GraphArrays& g) const {
   a.mask = plan->mask.defined() ? g.mask_of_caller : nullptr;
   a.token_pos_len = g.token_pos_len;
   if (g.rope.defined()) a.rope = g.rope.data_as<float>(), a.rope_first = g.rope_first;
-  run_parts(all, g, [&](int64_t) { return g.partial; });
+  int64_t used = 0;
+  run_parts(
+      all, g,
+      [&](int64_t states) {
+        const int64_t first = std::exchange(used, used + partial_floats(*plan, states));
+        return Tensor(g.partial.view().slice(0, first, used), g.partial.owner());
+      },
+      emit);
 }
-void CudaRun::run_on(OnDevice& d) const {
+/// Bits of the mask, made anew in each run.
+Tensor CudaRun::mask_of(const OnDevice& d) const {
+  const int64_t* first = plan->mask_indptr.data_as<int64_t>();
+  AttentionMaskParams m = mask_params_of(*spans);
+  for (int64_t b = 0; b < plan->batch_size; ++b) m.stride = std::max(m.stride, first[b + 1] - first[b]);
+  Tensor mask = Tensor::empty({first[plan->batch_size]}, DType::kU8, d.device);
+  m.qo_indptr = d.at<int32_t>(d.qo_indptr), m.kv_len = d.at<int32_t>(d.kv_len);
+  m.mask_indptr = d.at<int64_t>(d.mask_indptr), m.mask = mask.data_as<uint8_t>();
+  launch_mask(*mask_kernel, m, plan->batch_size);
+  return mask;
+}
+template <class Emit>
+void CudaRun::run_on(OnDevice& d, const Emit& emit) const {
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   AttentionParams& a = all.base.a;
   Tensor rope;
@@ -204,69 +231,193 @@ void CudaRun::run_on(OnDevice& d) const {
     a.rope = rope.data_as<float>(), a.rope_first = table->first;
   }
   a.kv_indices = d.at<int32_t>(d.kv_indices), a.mask = d.at<uint8_t>(d.mask_bits);
-  run_parts(all, d,
-            [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
-  used_on_current_stream(d);
+  const Tensor mask = spans ? mask_of(d) : Tensor();
+  if (mask.defined()) a.mask = mask.data_as<uint8_t>();
+  run_parts(
+      all, d, [&](int64_t states) { return Tensor::empty({partial_floats(*plan, states)}, DType::kF32, d.device); },
+      emit);
   if (rope.defined() && d.device.type == DeviceType::kCUDA)
     cuda::used_on(rope.owner().get(), d.device.index, Context::current().stream);
 }
-void CudaRun::run_on(const TablePlan& t) const {
+template <class Emit>
+void CudaRun::run_on(const TablePlan& t, const Emit& emit) const {
   AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
   OnDevice d;
   t.make(d, all.base);
-  run_parts(all, d,
-            [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
+  run_parts(
+      all, d, [&](int64_t states) { return Tensor::empty({partial_floats(*plan, states)}, DType::kF32, d.device); },
+      emit);
+}
+void launch_part(const CudaRun& run, const jit::CudaLoaded& kernel, const Part& part,
+                 const AttentionVariantCudaParams& all) {
+  const cuda::Launch l = run.cores ? cuda::attention_cores_launch(part.cores, all.base, part.tiles, true)
+                                   : cuda::attention_launch(part.config, all.base, part.tiles, true);
+  if (l.grid[0] == 0 || l.grid[1] == 0) return;
+  if (run.plan->jit_args.is_none())
+    jit::launch(kernel, all.base, l);
+  else
+    jit::launch(kernel, all, l);
 }
 void CudaRun::operator()() const {
-  if (tables) return run_on(*tables);
-  return plan->graph ? run_on(*plan->graph) : run_on(*arrays);
+  const auto launch = [&](size_t i, const Part& part, AttentionVariantCudaParams& all, const Tensor&, int64_t words) {
+    const Tensor counters = counters_of(device, words);
+    if (words) all.base.counters = counters.data_as<uint32_t>();
+    launch_part(*this, *kernels[i], part, all);
+  };
+  if (tables) return run_on(*tables, launch);
+  if (plan->graph) return run_on(*plan->graph, launch);
+  run_on(*arrays, launch);
+  used_on_current_stream(*arrays);
 }
 
-/// `tables`: null for a plan with arrays.
-op::Prepared prepare_run(const PlanRef& plan, const Call& c, const DenseTables* tables) {
+/// Several runs on tensor cores: a part of few rows and one of many in one launch, as far as there are both.
+struct PairedRuns {
+  struct Launch {
+    std::optional<size_t> few, many;  // of all parts, in their order
+    const jit::CudaLoaded* kernel;
+  };
+  Device device;
+  std::vector<CudaRun> runs;
+  std::vector<Launch> launches;
+
+  void operator()() const;
+};
+void PairedRuns::operator()() const {
+  struct Ready {
+    AttentionVariantCudaParams all;
+    const CudaRun* run;
+    const Part* part;
+    Tensor partial;
+    int64_t words;
+  };
+  std::vector<Ready> ready;
+  int64_t words = 0;
+  for (const CudaRun& run : runs) {
+    const auto keep = [&](size_t, const Part& part, AttentionVariantCudaParams& all, const Tensor& partial, int64_t n) {
+      ready.push_back({all, &run, &part, partial, n}), words += n;
+    };
+    if (run.plan->graph)
+      run.run_on(*run.plan->graph, keep);
+    else
+      run.run_on(*run.arrays, keep);
+  }
+  const Tensor counters = counters_of(device, words);
+  uint32_t* next = words ? counters.data_as<uint32_t>() : nullptr;
+  for (Ready& r : ready)
+    if (r.words) r.all.base.counters = std::exchange(next, next + r.words);
+  for (const Launch& l : launches) {
+    if (!l.few || !l.many) {
+      const Ready& r = ready[l.few ? *l.few : *l.many];
+      launch_part(*r.run, *l.kernel, *r.part, r.all);
+      continue;
+    }
+    const Ready &few = ready[*l.few], &many = ready[*l.many];
+    const AttentionPairParams both{few.all.base, many.all.base,
+                                   cuda::attention_share(few.part->tiles, many.part->tiles)};
+    jit::launch(*l.kernel, both,
+                cuda::attention_pair_launch(many.part->config, both.many, few.part->tiles + many.part->tiles, true));
+  }
+  for (const CudaRun& run : runs)
+    if (!run.plan->graph) used_on_current_stream(*run.arrays);
+}
+
+/// A run but for its kernels, or why there is none. `tables`: null for a plan with arrays. `pair`: its tiles of few and
+/// of many rows may be in one launch.
+std::string make_run(CudaRun& run, const PlanRef& plan, const Call& c, const CallTables* tables, bool pair) {
   const Plan& p = *plan;
   const Device device = c.q.device();
-  if (std::string why = unsupported(p, c, device); !why.empty()) return op::Unsupported{std::move(why)};
+  if (std::string why = unsupported(p, c, device); !why.empty()) return why;
   const auto scales = [](const TensorView* t) { return t ? t->data_as<float>() : nullptr; };
-  CudaRun run{.plan = plan,
-              .args = c.args,
-              .pages = c.kv.k.pages,
-              .params = {.a = params_of(p, c),
-                         .tiles = nullptr,
-                         .cuts = nullptr,
-                         .q_head_scales = scales(c.q_head_scales),
-                         .k_head_scales = scales(c.k_head_scales)},
-              .merge_config = cuda::attention_merge_config(cuda_config(p), p.head_dim_vo),
-              .arrays = nullptr,
-              .tables = nullptr};
+  run.plan = plan, run.args = c.args, run.pages = c.kv.k.pages, run.device = device;
+  run.params.a = params_of(p, c);
+  run.params.q_head_scales = scales(c.q_head_scales), run.params.k_head_scales = scales(c.k_head_scales);
   AttentionParams& a = run.params.a;
-  if (tables) a.kv_indices = tables->pages.data_as<int32_t>();  // until the run: that there are some
+  if (tables && tables->pages) a.kv_indices = tables->pages->data_as<int32_t>();  // until the run: that there are some
   a.v_head_scales = scales(c.v_head_scales);
-  const int copy = cuda::attention_copy_bytes(cuda_config(p), a),
-            scale_copy = cuda::attention_scale_copy_bytes(cuda_config(p), a);
-  const std::string no_tensor_cores = tensor_core_refusal(p, c, a, copy);
-  if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
-  const bool cores = !no_tensor_cores.empty();
-  if (tables) {
-    run.tables = std::make_shared<const TablePlan>(p, a, c, *tables, cores);
-    if (!run.tables->why_not().empty()) return op::Unsupported{run.tables->why_not()};
-  } else if (!p.graph) {
-    run.arrays = arrays_of(p, a, cores, device);
-  }
-  const std::vector<Part>& parts = tables ? run.tables->parts() : p.graph ? p.graph->parts : run.arrays->parts;
-  KernelFinder find(p, device);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    run.kernels[i] = cores ? find.of(parts[i].cores) : find.of(parts[i].config, copy, scale_copy);
-    if (parts[i].cuts) run.merges[i] = find.merge(run.merge_config);
+  run.copy = cuda::attention_copy_bytes(cuda_config(p), a);
+  run.scale_copy = cuda::attention_scale_copy_bytes(cuda_config(p), a);
+  const std::string no_tensor_cores = tensor_core_refusal(p, c, a, run.copy);
+  if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return why;
+  run.cores = !no_tensor_cores.empty();
+  if (tables)
+    run.tables = std::make_shared<const TablePlan>(p, a, c, *tables, run.cores);
+  else if (!p.graph)
+    run.arrays = arrays_of(p, a, run.cores, device, pair && p.jit_args.is_none());
+  if (c.spans) run.spans = c.spans, run.mask_kernel = &mask_kernel(device);
+  return tables ? run.tables->why_not() : "";
+}
+op::Prepared prepare_run(const PlanRef& plan, const Call& c, const CallTables* tables) {
+  CudaRun run{};
+  if (std::string why = make_run(run, plan, c, tables, false); !why.empty()) return op::Unsupported{std::move(why)};
+  KernelFinder find(*plan, run.device);
+  for (size_t i = 0; i < run.parts().size(); ++i) {
+    const Part& part = run.parts()[i];
+    run.kernels[i] = run.cores ? find.of(part.cores) : find.of(part.config, run.copy, run.scale_copy);
   }
   if (!find.why_not().empty()) return op::Unsupported{find.why_not()};
+  if (run.mask_kernel && !run.mask_kernel->why_not.empty()) return op::Unsupported{run.mask_kernel->why_not};
   return run;
+}
+
+/// The Config of a launch of both parts, that of many rows; nothing where they need launches of their own.
+std::optional<AttentionCudaConfig> pair_of(const CudaRun& few_run, const Part& few, const CudaRun& many_run,
+                                           const Part& many) {
+  AttentionCudaConfig both = many.config;
+  if (few_beside(both) != few.config || few_run.params.a.num_kv_heads != many_run.params.a.num_kv_heads ||
+      both.threads != few.config.threads)
+    return {};
+  both.copy = static_cast<short>(std::min(few_run.copy, many_run.copy)),
+  both.scale_copy = static_cast<short>(std::min(few_run.scale_copy, many_run.scale_copy));
+  return both;
+}
+op::Prepared prepare_pairs(std::vector<CudaRun> runs) {
+  struct Place {
+    const CudaRun* run;
+    const Part* part;
+    size_t index;
+  };
+  std::vector<Place> few, many;
+  size_t index = 0;
+  for (const CudaRun& run : runs)
+    for (const Part& part : run.parts()) (part.few ? few : many).push_back({&run, &part, index++});
+  PairedRuns paired{runs[0].device, {}, {}};
+  KernelFinder find(*runs[0].plan, paired.device);
+  const auto alone = [&](const Place& x) { return find.of(x.part->config, x.run->copy, x.run->scale_copy); };
+  for (const Place& m : many) {
+    std::optional<AttentionCudaConfig> config;
+    const auto beside = std::ranges::find_if(
+        few, [&](const Place& f) { return (config = pair_of(*f.run, *f.part, *m.run, *m.part)).has_value(); });
+    if (beside == few.end()) {
+      paired.launches.push_back({{}, m.index, alone(m)});
+    } else {
+      paired.launches.push_back({beside->index, m.index, find.pair(*config)});
+      few.erase(beside);
+    }
+  }
+  for (const Place& f : few) paired.launches.push_back({f.index, {}, alone(f)});
+  if (!find.why_not().empty()) return op::Unsupported{find.why_not()};
+  paired.runs = std::move(runs);
+  return paired;
 }
 
 }  // namespace
 
 op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) { return prepare_run(plan, c, nullptr); }
-op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const DenseTables& tables) {
+op::Prepared prepare_together_cuda(std::span<const PlannedCall> calls) {
+  std::vector<CudaRun> runs;
+  bool pairs = true;
+  for (const auto& [plan, call] : calls) {
+    CudaRun& run = runs.emplace_back();
+    if (std::string why = make_run(run, plan, call, nullptr, true); !why.empty())
+      return op::Unsupported{std::move(why)};
+    pairs = pairs && !run.cores && plan->jit_args.is_none() && plan->requests_a_head == 0 && !call.spans;
+  }
+  if (pairs) return prepare_pairs(std::move(runs));
+  Launches launches;
+  for (const auto& [plan, call] : calls) launches.add([&] { return prepare_cuda(plan, call); });
+  return std::move(launches).prepared();
+}
+op::Prepared prepare_tables_cuda(const PlanRef& plan, const Call& c, const CallTables& tables) {
   return prepare_run(plan, c, &tables);
 }
 

@@ -13,12 +13,17 @@ inline constexpr jit::Kernel kPlan{"flashinfer/ops/attention/kernels/cuda/plan.c
                                    "flashinfer::AttentionPlanParams"};
 inline constexpr jit::Kernel kMask{"flashinfer/ops/attention/kernels/cuda/plan.cuh", "flashinfer::cu::attention_mask",
                                    "flashinfer::AttentionMaskParams"};
+inline constexpr jit::Kernel kPadLse{"flashinfer/ops/attention/kernels/cuda/plan.cuh",
+                                     "flashinfer::cu::attention_pad_lse", "flashinfer::AttentionPadLseParams"};
 constexpr AttentionPlanConfig kPlanConfig{256};
+constexpr AttentionPadLseConfig kPadLseConfig{128};
 constexpr AttentionMaskConfig kMaskConfig{128};
 
-AttentionInts ints_of(const TensorView& t, int64_t stride) { return {t.data(), stride, t.dtype()}; }
-AttentionInts ints_of(const std::optional<TensorView>& t) {
-  return t ? ints_of(*t, t->stride(0)) : AttentionInts{nullptr, 0, DType::kI32};
+AttentionInts ints_of(const TensorView& t, int64_t stride, int64_t unit = 1) {
+  return {t.data(), stride, t.dtype(), static_cast<int32_t>(unit)};
+}
+AttentionInts ints_of(const std::optional<TensorView>& t, int64_t unit = 1) {
+  return t ? ints_of(*t, t->stride(0), unit) : AttentionInts{nullptr, 0, DType::kI32};
 }
 /// Whether the attention kernel can read the caller's page ids.
 bool reads_pages_of(const TensorView& pages) {
@@ -38,16 +43,36 @@ void launch_plan(const jit::CudaLoaded& kernel, const AttentionPlanParams& param
   jit::launch(kernel, params, l);
 }
 
-TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, const DenseTables& tables, bool cores)
+const jit::CudaLoaded& mask_kernel(Device device) { return jit::cuda_kernel<kMask>(kMaskConfig, device); }
+void launch_mask(const jit::CudaLoaded& kernel, const AttentionMaskParams& params, int64_t requests) {
+  cuda::Launch l;
+  l.grid[0] = cuda::grid_size(std::min<int64_t>(ceil_div(params.stride, int64_t{16} * kMaskConfig.threads), 1024));
+  l.grid[1] = cuda::grid_size(requests);
+  l.block[0] = static_cast<unsigned>(kMaskConfig.threads);
+  l.pdl = true;
+  ops::launch_unless_empty(kernel, params, l);
+}
+AttentionMaskParams mask_params_of(const Spans& spans) {
+  AttentionMaskParams m{};
+  m.spans = ints_of(spans.keys, spans.keys.stride(0)), m.span_stride = spans.keys.stride(1);
+  m.causal_window = spans.causal_window, m.span_window = spans.window;
+  return m;
+}
+
+TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, const CallTables& tables, bool cores)
     : tables_(tables), device_(c.q.device()), cores_(cores) {
-  const int64_t requests = plan.batch_size, width = tables.pages.size(1), group = group_of(plan);
+  const bool ragged = !tables.pages;
+  const int64_t requests = plan.batch_size, width = ragged ? 0 : tables.pages->size(1), group = group_of(plan);
   // Offsets of rows and keys are 32 bits.
+  const int64_t room = ragged ? plan.nnz_kv : width * plan.page_size;
   const int64_t rows = std::min(tables.rows, plan.nnz_qo),
-                keys = std::min({tables.keys, width * plan.page_size, int64_t{INT32_MAX} / 64 * 64});
+                keys = std::min({tables.keys, room, int64_t{INT32_MAX} / 64 * 64});
   FI_CHECK(plan.nnz_qo * group <= INT32_MAX, ValueError, "query has ", plan.nnz_qo, " rows of ", group,
            " heads for each KV head, more than 32 bits count");
   AttentionPlanParams& p = params_;
-  p.seq_lens = ints_of(tables.lengths), p.first_rows = ints_of(tables.first_rows);
+  p.seq_lens = ints_of(tables.lengths), p.first_rows = ints_of(tables.first_rows, tables.row_unit);
+  p.first_keys = ints_of(tables.first_keys, tables.key_unit);
+  p.ragged = ragged, p.kv_rows = static_cast<int32_t>(std::min<int64_t>(plan.nnz_kv, INT32_MAX));
   p.requests = static_cast<int32_t>(requests), p.page_size = static_cast<int32_t>(plan.page_size);
   p.width = static_cast<int32_t>(width), p.keys = static_cast<int32_t>(keys);
   p.rows = static_cast<int32_t>(rows * group), p.group = static_cast<int32_t>(group);
@@ -59,10 +84,10 @@ TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, 
   kv_indptr_ = ints(requests + 1), kv_len_ = ints(requests);
   const bool masked = tables.words || tables.before;
   if (tables.first_rows || tables.rows != 1 || masked) qo_indptr_ = ints(requests + 1);
-  if (reads_pages_of(tables.pages)) {
-    p.request_stride = static_cast<int32_t>(tables.pages.stride(0));
-  } else {
-    p.table = ints_of(tables.pages, tables.pages.stride(1)), p.table_stride = tables.pages.stride(0);
+  if (!ragged && reads_pages_of(*tables.pages)) {
+    p.request_stride = static_cast<int32_t>(tables.pages->stride(0));
+  } else if (!ragged) {
+    p.table = ints_of(*tables.pages, tables.pages->stride(1)), p.table_stride = tables.pages->stride(0);
     p.request_stride = p.width, pages_ = ints(requests * width);
   }
   if (p.scale[0] || p.scale[1]) scales_ = ints(plan.num_kv_heads);
@@ -73,8 +98,9 @@ TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, 
     mask_ = layout.add(static_cast<size_t>(requests * p.mask_stride));
   }
   for (Part part : kinds_of(plan, a, cores, p.rows, device_)) {
-    const cuda::AttentionBound bound =
-        cuda::attention_bound(requests, plan.nnz_qo * group, p.rows, requests * keys, part.tile_rows, part.few);
+    const cuda::AttentionBound bound = cuda::attention_bound(
+        requests, plan.nnz_qo * group, p.rows, ragged ? std::min(requests * keys, plan.nnz_kv) : requests * keys,
+        part.tile_rows, part.few);
     // With equal rows one of the two parts has no work.
     if (bound.tiles == 0 || (!tables.first_rows && (p.rows <= cuda::kFewRows) != part.few)) continue;
     part.tiles = bound.tiles, part.cuts = bound.cuts, part.partial_rows = bound.partial_rows;
@@ -82,7 +108,7 @@ TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, 
              " requests of up to ", keys, " keys may need ", part.tiles,
              " tiles, more than 32 bits count: promise fewer keys");
     part.tiles_at = layout.add(part.tiles * sizeof(AttentionTile)),
-    part.cuts_at = layout.add(part.cuts * sizeof(AttentionCudaMerge));
+    part.counters_at = layout.add(part.cuts * static_cast<size_t>(plan.num_kv_heads) * sizeof(uint32_t));
     parts_.push_back(part);
   }
   bytes_ = static_cast<int64_t>(layout.bytes);
@@ -91,7 +117,7 @@ TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, 
     return &kernel;
   };
   kernel_ = found(plan_kernel(device_));
-  if (masked) mask_kernel_ = found(jit::cuda_kernel<kMask>(kMaskConfig, device_));
+  if (masked) mask_kernel_ = found(mask_kernel(device_));
 }
 
 void TablePlan::make(OnDevice& d, AttentionCudaParams& all) const {
@@ -104,13 +130,13 @@ void TablePlan::make(OnDevice& d, AttentionCudaParams& all) const {
   at(p.qo_indptr, qo_indptr_), at(p.kv_indptr, kv_indptr_), at(p.kv_len, kv_len_), at(p.pages, pages_);
   at(p.scales, scales_), at(p.v_scales, v_scales_), at(p.mask_indptr, mask_indptr_);
   for (const Part& part : parts_) {
-    at(p.tiles, part.tiles_at), at(p.cuts, part.cuts_at);
+    at(p.tiles, part.tiles_at), at(p.counters, part.counters_at);
     p.most_tiles = static_cast<int32_t>(part.tiles), p.most_cuts = static_cast<int32_t>(part.cuts);
     p.most_partial = part.partial_rows, p.tile_rows = part.tile_rows;
     p.few = tables_.first_rows ? part.few : -1;
     launch_plan(*kernel_, p);
   }
-  all.a.kv_indices = p.pages ? p.pages : tables_.pages.data_as<int32_t>();
+  all.a.kv_indices = p.pages ? p.pages : tables_.pages ? tables_.pages->data_as<int32_t>() : nullptr;
   all.a.mask = d.at<uint8_t>(mask_);
   if (p.scales) all.k_head_scales = p.scales;
   if (p.v_scales) all.a.v_head_scales = p.v_scales;
@@ -123,12 +149,28 @@ void TablePlan::send_mask(const OnDevice& d, const AttentionParams& a) const {
   m.before = ints_of(tables_.before), m.world = tables_.world, m.rank = tables_.rank;
   m.qo_indptr = d.at<int32_t>(qo_indptr_), m.kv_len = d.at<int32_t>(kv_len_);
   m.mask = const_cast<uint8_t*>(a.mask), m.stride = params_.mask_stride;
+  launch_mask(*mask_kernel_, m, params_.requests);
+}
+
+op::Prepared prepare_pad_lse(const CallTables& tables, const TensorView& from, const TensorView& to) {
+  AttentionPadLseParams p{};
+  const int64_t places = to.size(1), heads = to.size(2);
   cuda::Launch l;
-  l.grid[0] = cuda::grid_size(std::min<int64_t>(ceil_div(m.stride, int64_t{16} * kMaskConfig.threads), 1024));
-  l.grid[1] = cuda::grid_size(params_.requests);
-  l.block[0] = static_cast<unsigned>(kMaskConfig.threads);
+  l.grid[0] = cuda::grid_size(to.size(0));
+  if (ceil_div(places * heads, int64_t{kPadLseConfig.threads}) > 65535)
+    return op::Unsupported{
+        str("lse has ", places, " rows of ", heads, " heads for each request, more than a grid holds")};
+  l.grid[1] = static_cast<unsigned>(ceil_div(places * heads, int64_t{kPadLseConfig.threads}));
+  l.block[0] = static_cast<unsigned>(kPadLseConfig.threads);
   l.pdl = true;
-  ops::launch_unless_empty(*mask_kernel_, m, l);
+  p.from = from.data_as<float>(), p.to = to.data_as<float>();
+  p.first_rows = ints_of(tables.first_rows, tables.row_unit);
+  p.stride_b = to.stride(0), p.stride_n = to.stride(1), p.stride_h = to.stride(2);
+  p.rows = static_cast<int32_t>(from.size(0)), p.places = static_cast<int32_t>(places);
+  p.heads = static_cast<int32_t>(heads);
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kPadLse>(kPadLseConfig, to.device());
+  if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
+  return [&kernel, p, l] { ops::launch_unless_empty(kernel, p, l); };
 }
 
 }  // namespace flashinfer::attention

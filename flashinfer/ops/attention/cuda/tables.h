@@ -13,13 +13,18 @@ namespace flashinfer::attention {
 /// The kernel that makes a plan.
 const jit::CudaLoaded& plan_kernel(Device device);
 void launch_plan(const jit::CudaLoaded& kernel, const AttentionPlanParams& params);
+/// The kernel that writes the bits of a mask, and its launch; no request has more than params.stride bytes.
+const jit::CudaLoaded& mask_kernel(Device device);
+void launch_mask(const jit::CudaLoaded& kernel, const AttentionMaskParams& params, int64_t requests);
+/// Of `spans`, but for arrays and the mask.
+AttentionMaskParams mask_params_of(const Spans& spans);
 
-/// What a call with DenseTables enqueues before its attention kernels: memory for the plan's arrays and the kernels
+/// What a call with CallTables enqueues before its attention kernels: memory for the plan's arrays and the kernels
 /// that write them.
 class TablePlan {
  public:
   /// `plan`: without arrays. `c`: for the scales that are on the device.
-  TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, const DenseTables& tables, bool cores);
+  TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, const CallTables& tables, bool cores);
   const std::vector<Part>& parts() const { return parts_; }
   /// Of the first kernel that cannot be compiled; empty when all can.
   const std::string& why_not() const { return why_not_; }
@@ -30,7 +35,7 @@ class TablePlan {
  private:
   void send_mask(const OnDevice& d, const AttentionParams& a) const;
 
-  DenseTables tables_;
+  CallTables tables_;
   Device device_;
   bool cores_;
   AttentionPlanParams params_{};  // but for the addresses

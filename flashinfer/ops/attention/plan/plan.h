@@ -44,6 +44,7 @@ struct Plan {
   GraphBuffers buffers;                // not recorded: the caller's
   bool without_buffers = false;        // not recorded: use_cuda_graph whose sizes the first plan() fixes; CPU only
   std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers are on a GPU
+  int64_t requests_a_head = 0;         // KV heads with requests of their own (PlanList::all_heads); 0: they share them
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type, sparse_plan_type;
@@ -54,6 +55,8 @@ struct PlanList : Plan {
   int64_t count = 0;
   Tensor batches;           // i64 [count, 2]: requests of each plan, and whether it is causal
   std::vector<Plan> plans;  // not recorded: split() makes them
+  // Not recorded: the plans of KV heads with patterns of their own as one (sparse/variable.cc).
+  std::shared_ptr<const Plan> all_heads;
 };
 extern const op::StateType plan_list_type, cascade_plan_type, sparse_list_type;
 /// The arrays of `plans` into those of the base.
@@ -68,6 +71,7 @@ class Plans {
   Plans& operator=(const Plans&) = delete;
   const Plan& operator[](size_t i) const { return plans_[i]; }
   size_t size() const { return plans_.size(); }
+  std::span<const Plan> all() const { return plans_; }
 
  private:
   std::vector<Plan> made_;
@@ -135,6 +139,8 @@ Plan next_plan(const Plan& before);
 inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>()); }
 /// In graph mode: what may not change since the first plan, then the arrays into the caller's buffers.
 void fill_graph_buffers(Plan& p, const TensorView* last_page_len);
+/// Where the bits of each request's mask begin, of all rows over all keys; returns how many bits there are.
+int64_t set_mask_indptr(Plan& p);
 /// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.
 void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
 /// Slopes of the caller's heads (of all heads of the model, where these are a share of them).
@@ -171,6 +177,12 @@ Planes cache_planes(const op::PagedKv& kv, std::string_view kv_layout);
 std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::string_view kv_layout, const Planes& kv,
                                    bool paged);
 
+/// What rows see, known at run() (api/ranges.h): keys up to their position, and each a span of its own.
+struct Spans {
+  TensorView keys;  // [rows, 2] first and last key
+  int64_t causal_window = -1, window = -1;
+};
+
 /// Tensors and numbers of one run.
 struct Call {
   TensorView q, out;
@@ -180,12 +192,13 @@ struct Call {
   double q_scale = 1, k_scale = 1, v_scale = 1;
   const TensorView *q_head_scales = nullptr, *k_head_scales = nullptr,
                    *v_head_scales = nullptr;  // f32 [Hq], [Hkv], [Hkv]: further factors
-  // One further factor each of logits and outputs, on a GPU; with DenseTables.
+  // One further factor each of logits and outputs, on a GPU; with CallTables.
   const float *scales_on_device[2] = {}, *v_scale_on_device = nullptr;
   std::optional<double> sm_scale;  // instead of the plan's
   Planes kv;
   std::optional<Planes> kv_sf;        // e4m3 scales of an NVFP4 cache, planes of the same pages
   const TensorView* sinks = nullptr;  // f32 [Hq], contiguous, natural units
+  std::optional<Spans> spans;         // on a GPU, where they become the mask; the plan has mask_indptr alone
   op::Value args;                     // a custom variant's additional arguments
 };
 

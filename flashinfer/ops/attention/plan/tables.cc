@@ -195,9 +195,7 @@ void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr) {
   p.qo_indptr = to_int32(name, qo_indptr, p.batch_size + 1);
 }
 
-void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed) {
-  p.mask = p.mask_indptr = Tensor();  // a plan without a mask forgets the last one
-  if (!mask && !packed) return;
+int64_t set_mask_indptr(Plan& p) {
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   p.mask_indptr = Tensor::empty({p.batch_size + 1}, DType::kI64);
   int64_t *at = p.mask_indptr.data_as<int64_t>(), bits = 0;
@@ -207,6 +205,15 @@ void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optiona
     bits += n;
     at[b + 1] = at[b] + ceil_div(n, 8);
   }
+  return bits;
+}
+
+void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed) {
+  p.mask = p.mask_indptr = Tensor();  // a plan without a mask forgets the last one
+  if (!mask && !packed) return;
+  const int64_t bits = set_mask_indptr(p);
+  const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
+  const int64_t* at = p.mask_indptr.data_as<int64_t>();
   const int64_t bytes = at[p.batch_size];
   if (mask)
     FI_CHECK(mask->numel() == bits, ValueError, "custom_mask has ", mask->numel(), " elements, but the requests have ",

@@ -27,7 +27,7 @@ struct SoftmaxCudaConfig {
   DType dtype;        // of logits
   DType temperature;  // of the tensor, if there is one
   short aligned;      // every row of logits and out is 16-byte aligned
-  int threads;        // of a block, which processes a row
+  int threads;        // of a block; a cluster of blocks processes a row
 
   static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
   template <class V>
@@ -47,8 +47,12 @@ struct SoftmaxCudaParams {
   const void* temperature;  // [rows], or one when the stride is 0; null: `inverse` for all rows
   int64_t temperature_stride;
   int64_t rows, v, logits_stride, out_stride;
+  int64_t part;   // elements of a row that a block processes, a multiple of 4
+  int64_t kept;   // of those, the first ones stay in its shared memory (a multiple of 4); others are read again
   float inverse;  // 1 / temperature
 };
+/// Shared memory in front of the kept elements: sums of warps, (maximum, sum) of each block of the cluster.
+inline constexpr int64_t kSoftmaxSlots = 256;
 
 struct SoftmaxParams {
   const void* logits;
@@ -115,7 +119,7 @@ struct FilterParams {
 };
 
 // ---- on a GPU ----
-/// A block processes a row; the kernel reads values that the CPU's host code would read.
+/// A cluster of blocks processes a row; the kernel reads values that the CPU's host code would read.
 struct SampleCudaConfig {
   DType dtype;         // of the input
   unsigned char zero;  // no padding
@@ -154,7 +158,7 @@ struct SampleCudaParams {
   RandomCudaParams random;
   Column top_k, top_p, min_p;
   int64_t joint, logits;
-  float* scratch;  // of each block: sample_cuda_scratch(v, logits).words
+  float* scratch;  // of each cluster: sample_cuda_scratch(v, logits).words
   uint64_t* best;  // sampling_from_logits: a key for each chunk of each row, when there are several
 };
 struct FilterCudaParams {
@@ -165,7 +169,7 @@ struct FilterCudaParams {
   int64_t mask;
 };
 
-/// Where the parts of a block's global memory begin, in 4-byte words: collected elements, their positions, and
+/// Where the parts of a cluster's global memory begin, in 4-byte words: collected elements, their positions, and
 /// probabilities where the input holds logits.
 struct SampleCudaScratch {
   int64_t values, positions, probs, words;
@@ -176,7 +180,8 @@ constexpr SampleCudaScratch sample_cuda_scratch(int64_t v, bool logits) {
 }
 /// Shared memory, in bytes: bins of a selection, 64-bit slots, then kSharedSums arrays of a number for each statistics
 /// block.
-inline constexpr int64_t kSharedBins = 8192, kSharedSlots = 256, kSharedSums = 8;
+inline constexpr int64_t kSharedBins = 8192, kSharedSlots = 640, kSharedSums = 8;
+inline constexpr int kSampleBlocks = 8;  // most blocks of a row: what every GPU with clusters can run
 constexpr int64_t sample_cuda_shared(int64_t v) {
   return kSharedBins + kSharedSlots + cpu::stats_blocks(v) * kSharedSums * 4;
 }
@@ -198,7 +203,7 @@ struct ChainParams : ChainArguments {
 };
 struct ChainCudaParams : ChainArguments {
   RandomCudaParams random;
-  float* scratch;  // of each block: chain_cuda_words(v)
+  float* scratch;  // of each cluster: chain_cuda_words(v)
 };
 constexpr int64_t chain_cuda_words(int64_t v) { return round_up(v, 64); }
 

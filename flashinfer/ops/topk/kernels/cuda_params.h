@@ -11,7 +11,7 @@ namespace flashinfer {
 struct TopKCudaConfig {
   DType dtype;
   unsigned char aligned;  // rows begin at multiples of 16 bytes
-  short threads;          // of a block, which processes a row
+  short threads;          // of a block; a cluster of blocks processes a row
 
   /// Up to 128 registers a thread: left alone, ptxas took 40 for one target and spilled.
   constexpr int min_blocks() const { return 512 / threads; }
@@ -45,7 +45,9 @@ struct TopKCudaParams {
 };
 inline constexpr int64_t kTopKSharedKeys = 2048;
 inline constexpr int kTopKBins = 2048;  // of a digit of 11 bits
-/// Bytes of shared memory: the bins or the keys, the warps' counters, five words.
-inline constexpr int kTopKShared = kTopKSharedKeys * 8 + 32 * 4 + 32;
+inline constexpr int kTopKBlocks = 8;   // most blocks of a row: what every GPU with clusters can run
+/// Bytes of shared memory: two arrays of bins or the keys, the warps' counters, three words, one of 8 bytes a block.
+inline constexpr int kTopKShared = kTopKSharedKeys * 8 + 32 * 4 + 32 + kTopKBlocks * 8;
+static_assert(2 * kTopKBins * 4 <= kTopKSharedKeys * 8);
 
 }  // namespace flashinfer

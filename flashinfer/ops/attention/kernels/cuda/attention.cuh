@@ -10,6 +10,7 @@
 #pragma once
 #include "flashinfer/kernels/cuda/lane_row.h"
 #include "flashinfer/kernels/cuda/mma.h"
+#include "flashinfer/ops/attention/kernels/cuda/merge.cuh"
 #include "flashinfer/ops/attention/kernels/cuda/nvfp4.cuh"
 
 namespace flashinfer::cu {
@@ -138,6 +139,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
   if constexpr (H::kCustom) {
     all_rows = hooks.factor();
     custom_logits(s, st, rows, tile, hooks, seq, first, end, check);
+    sync_warp();  // the user's code may leave lanes apart, and products are for warps that are together
     if constexpr (!H::kSoftmax) return;
   }
   float old[2];
@@ -224,6 +226,12 @@ FI_GLOBAL_FN void store_outputs(float* outputs, const Acc (&o)[kColumns<C>], uin
   }
 }
 
+/// Which of the parts of V's columns this block computes.
+template <AttentionCudaConfig C>
+FI_GLOBAL_FN uint32_t part_of() {
+  return C.halves ? block_z() : 0;
+}
+
 /// f32 outputs through shared memory, 16 rows of each warp at a time: warps of the same rows are added, then rows are
 /// written in whole sectors.
 template <AttentionCudaConfig C, class H>
@@ -260,18 +268,19 @@ FI_GLOBAL_FN void write_rows(const Outputs<C>& o, RowState (&st)[C.row_tiles()],
 #pragma unroll
         for (int e = 0; e < 4; ++e) sum[e] += weight * x[e] * (C.fp4() ? kSmallE2m1 : 1.0f);
       }
-      write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, m, l, sum);
+      write_quad<O, C.dvo * C.parts()>(p, hooks, seq, t, kv_head, group, row, part_of<C>() * kQuads + quad, m, l, sum);
     }
   }
 }
 
-/// One tile of rows. H: NoHooks or the hooks of a custom variant, whose parameters are `p`.
-template <AttentionCudaConfig C, class H>
-FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p) {
+/// Tile index() of rows, which is called again behind the loop over keys. H: NoHooks or the hooks of a custom variant,
+/// whose parameters are `p`.
+template <AttentionCudaConfig C, class H, class Index>
+FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p, const Index& index) {
   using T = scalar_of_t<C.narrow() ? DType::kF16 : C.q>;  // of the products
   constexpr uint32_t kTiles = C.row_tiles(), kMyRows = 16 * kTiles, kWarpsQ = C.rows() / kMyRows;
   constexpr int kKeys = C.keys(), kMine = kKeys / C.warps_k, kBlocks = kMine / 8;
-  const AttentionTile t = pp.tiles[block_x()];
+  const AttentionTile t = tile_of(pp, index());
   if (t.rows == 0) return;  // spare, in a captured grid: 36 KB of zeros and the epilogue for nothing otherwise
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
@@ -279,7 +288,8 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   T* q = reinterpret_cast<T*>(shared());
   char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
   const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.unit_bytes();
-  const char* v_head = static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes();
+  const char* v_head =
+      static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes() + part_of<C>() * C.row_bytes(C.dvo);
   uint8_t *k_scales = reinterpret_cast<uint8_t*>(shared() + C.scales_at()),
           *v_scales = k_scales + C.keys() * C.scale_pitch(C.dqk);
   const Place at{warp() % kWarpsQ * kMyRows, C.warps_k > 1 ? warp() / kWarpsQ * kMine : 0};
@@ -386,45 +396,13 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   }
   wait_async<0>();  // of an empty range: Q and an unused tile
   sync_threads();
-  if constexpr (C.wide != 0) {  // read again rather than kept in registers
-    const AttentionTile same = pp.tiles[block_x()];
-    write_rows<C>(o, st, p, hooks, sequence(p, same.request), same, kv_head, group);
-  } else {
-    write_rows<C>(o, st, p, hooks, seq, t, kv_head, group);
-  }
-  depend_launch();
-}
-
-/// One block a (split row group, KV head): rows one after another, a thread four columns of a row. States are added in
-/// ascending order of keys.
-template <AttentionMergeCudaConfig C, class H>
-FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Params& p) {
-  static_assert(C.columns == 4);
-  const AttentionCudaMerge cut = pp.cuts[block_x()];
-  if (cut.rows == 0) return;
-  const Seq seq = sequence(p, cut.request);
-  const H hooks(p, cut.request);
-  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
-  constexpr uint32_t kQuads = C.dvo / C.columns;
-  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(cut.rows) * kQuads; i += C.threads) {
-    const uint32_t row = i / kQuads, quad = i % kQuads;
-    const auto at = [&](int32_t c) {
-      return (cut.partial + static_cast<int64_t>(c) * cut.rows + row) * p.num_kv_heads + kv_head;
-    };
-    const auto top = [&](int32_t c) { return p.softmax_state[H::kCustom ? 2 * at(c) : at(c)]; };
-    float m = -kInf, l = 0.0f, sum[4] = {};
-    for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(top(c), m);
-#pragma unroll 1  // unrolled, NVRTC 13 targets 32 registers on sm_90 and spills three
-    for (int32_t c = 0; c < cut.chunks && m != -kInf; ++c) {
-      const float weight = exp2_fast(top(c) - m);
-      const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * C.dvo + quad * 4);
-      l += H::kCustom ? weight * p.softmax_state[2 * at(c) + 1] : weight;
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
-    }
-    write_output<scalar_of_t<C.o>>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(cut.row_begin) + row, quad, m,
-                                   l, sum);
-  }
+  const AttentionTile same = to_write(tile_of(pp, index()));
+  write_rows<C>(o, st, p, hooks, sequence(p, same.request), same, kv_head, group);
+  using O = scalar_of_t<C.o>;
+  if constexpr (C.wide != 0)
+    call_merge_last<O, C.dvo * C.parts(), C.threads, H>(pp, p, index(), C.parts());
+  else
+    merge_last<O, C.dvo * C.parts(), C.threads, H>(pp, p, index(), C.parts());
   depend_launch();
 }
 }  // namespace attn
@@ -432,12 +410,7 @@ FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Par
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN void attention(const AttentionCudaParams& p) {
   depend_wait();
-  attn::run_tile<C, attn::NoHooks>(p, p.a);
-}
-template <AttentionMergeCudaConfig C>
-FI_GLOBAL_FN void attention_merge(const AttentionCudaParams& p) {
-  depend_wait();
-  attn::merge_cut<C, attn::NoHooks>(p, p.a);
+  attn::run_tile<C, attn::NoHooks>(p, p.a, [] { return block_x(); });
 }
 
 }  // namespace flashinfer::cu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention without tensor cores: f32 and 8-bit caches and queries, mixed types, rotation on the fly. A group of lanes
 // reads a key's row, 8 or 16 bytes a lane, directly into registers, for up to four query rows. The groups of a block
-// take keys in turn, four at a time, so that eight loads of a lane are in flight. The states of the groups are added in
-// shared memory at the end.
+// take keys in turn, several at a time, so that eight loads of a lane are in flight. The states of the groups are added
+// in shared memory at the end.
 #pragma once
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/merge.cuh"
 
 namespace flashinfer::cu {
 namespace attn {
@@ -18,7 +18,7 @@ struct Cores {
   static constexpr int kPiecesK = C.dqk / kPer, kPiecesV = C.dvo / kPer;
   static constexpr int kPieces = kPiecesK > kPiecesV ? kPiecesK : kPiecesV;
   static constexpr int kLoads = ceil_div(kPieces, kLanes), kHas = kLoads * kPer;
-  static constexpr int kStep = 4;  // keys that a group has in flight
+  static constexpr int kStep = C.step();
   using Row = Pack<K, kPer>[kLoads];
 };
 
@@ -73,7 +73,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   using Q = scalar_of_t<C.q>;
   using O = scalar_of_t<C.o>;
   constexpr int R = C.rows;
-  const AttentionTile t = pp.tiles[block_x()];
+  const AttentionTile t = tile_of(pp, block_x());
   if (t.rows == 0) return;  // spare, in a captured grid
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
@@ -188,7 +188,11 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   }
   sync_threads();
   constexpr uint32_t kQuads = C.dvo / 4;
-  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(t.rows) * kQuads; i += C.threads) {
+  // Read again where a lane has many elements; smaller kernels keep the tile in registers.
+  constexpr bool kAgain = C.dqk > 128 || C.dvo > 128;
+  const AttentionTile same = to_write(kAgain ? tile_of(pp, block_x()) : t);
+  const Seq same_seq = kAgain ? sequence(p, same.request) : seq;
+  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(same.rows) * kQuads; i += C.threads) {
     const uint32_t row = i / kQuads, quad = i % kQuads;
     float top = -kInf, denominator = 0.0f, sum[4] = {};
     for (uint32_t g = 0; g < X::kGroups; ++g) top = Max{}(state[2 * (g * R + row)], top);
@@ -200,8 +204,9 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
     }
-    write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, top * factor, denominator, sum);
+    write_quad<O, C.dvo>(p, hooks, same_seq, same, kv_head, group, row, quad, top * factor, denominator, sum);
   }
+  merge_last<O, C.dvo, C.threads, H>(pp, p, block_x());
   depend_launch();
 }
 }  // namespace attn

@@ -25,10 +25,13 @@ struct AttentionCudaConfig {
   // 1: logits are products of e4m3 (sm_89; dqk a multiple of 32), whose steps are of 32 elements; 2: outputs too, of
   // weights rounded to e4m3.
   short e4m3;
-  short dqk, dvo;  // multiples of 8 (NVFP4: of 16) up to 256; dvo <= dqk
+  short dqk, dvo;  // multiples of 8 (NVFP4: of 16) up to 512 and 256
   short threads;   // of a block
   short copy;      // bytes of K and V that one asynchronous copy moves: 16; 8 for rows of FP8 or NVFP4 that begin at 8
   short scale_copy;  // the same of a row of NVFP4's scales: 8 or 4; 1: not asynchronous. Else 0
+  // 1: two blocks share the columns of V, dvo each, since a warp's outputs of 16 rows and 256 columns take half of its
+  // registers. Each computes the logits for itself.
+  short halves;
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
   template <class V>
@@ -45,8 +48,10 @@ struct AttentionCudaConfig {
     v("threads", threads);
     v("copy", copy);
     v("scale_copy", scale_copy);
+    v("halves", halves);
   }
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
+  constexpr int parts() const { return halves ? 2 : 1; }
   constexpr uint32_t row_tiles() const { return wide ? 2 : 1; }
   constexpr int rows() const { return threads / 32 / warps_k * (wide ? 32 : 16); }
   /// Whether elements of K and V become f16 between shared memory and the products.
@@ -85,33 +90,33 @@ struct AttentionCudaConfig {
   /// these caches, ptxas would spill for the sake of more blocks than 256 threads; at D 64 with 16 rows a warp, of
   /// more than three.
   constexpr int min_blocks() const {
-    if (dqk > 128) return 0;
+    if (dqk > 128 || dvo > 128) return 0;
     if (warps_k > 1) return narrow() ? 3 : 4;
-    return dqk > 64 || narrow() ? 256 / threads : !wide && threads == 128 ? 3 : 0;
+    return dqk > 64 || dvo > 64 || narrow() ? 256 / threads : !wide && threads == 128 ? 3 : 0;
   }
 };
 
 struct AttentionTile {
   int32_t request, row_begin, rows;  // rows at most the Config's
   int32_t key_begin, key_end;
-  int32_t pad;
-  int64_t
-      partial;  // < 0: write the output; else the state of row i, KV head h goes to (partial + i) * num_kv_heads + h
-};
-/// Rows whose keys are split: chunk c of row i is at partial + c * rows + i.
-struct AttentionCudaMerge {
-  int32_t request, row_begin, rows, chunks;
+  // Rows whose keys are cut have a tile for each of `chunks` ranges of keys. The state of row i of range c is partial
+  // row partial + c * rows + i of each KV head of the grid; partial < 0: not cut, the tile writes the output. The last
+  // of them to finish merges (merge.cuh), which it learns from counter `cut` of its head.
+  int32_t chunk, chunks, cut;
   int64_t partial;
 };
 struct AttentionCudaParams {
-  // partial_o: [..][Dvo] outputs of partial rows, divided by their denominators; softmax_state: their LSE, base 2. With
-  // a custom variant, undivided sums, and pairs of maximum and denominator.
+  // partial_o: [partial rows][heads of the grid][Dvo] outputs of partial rows, divided by their denominators;
+  // softmax_state: their LSE, base 2. With a custom variant, undivided sums, and pairs of maximum and denominator.
   AttentionParams a;
   const AttentionTile* tiles;
-  const AttentionCudaMerge* cuts;
+  uint32_t* counters;                          // [cuts][heads of the grid]: 0 before a launch, and behind it
   const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, of 8-bit caches and without tensor
                                                // cores; or null
   uint32_t tile_pages = 0, tile_entries = 0;   // keys() / page_size and the remainder (paged; a division is a call)
+  // 0: all KV heads, the columns of the grid, have the same tiles. Else so many each, with partial rows and counters of
+  // their own: heads have patterns of their own (block-sparse attention of variable blocks).
+  uint32_t tiles_a_head = 0;
 };
 namespace attention {
 /// Number of additional arguments of a custom variant, which are passed by value with the launch.
@@ -126,8 +131,8 @@ struct AttentionVariantCudaParams {
 /// Without tensor cores: any cache element type except NVFP4. A tile has few rows.
 struct AttentionCoresConfig {
   DType q, kv, o;      // q, kv: f32, f16, bf16, e4m3, e5m2; o: f32, f16, bf16
-  unsigned char rows;  // of a tile: 4
-  short dqk, dvo;      // multiples of 8 (f32: 4) up to 256
+  unsigned char rows;  // of a tile: 4; of head dims above 256, 2
+  short dqk, dvo;      // multiples of 8 (f32: 4) up to 576
   short rope;          // 1: rotate q and k (ROPE_LLAMA)
   short threads;       // of a block: 128
 
@@ -155,24 +160,8 @@ struct AttentionCoresConfig {
     return n;
   }
   constexpr int groups() const { return threads / lanes(); }
-};
-
-/// Merges the states of split rows.
-struct AttentionMergeCudaConfig {
-  DType o;
-  unsigned char columns;  // columns of a row for one thread: 4
-  short dvo;
-  int threads;
-
-  static constexpr const char* kName = "flashinfer::AttentionMergeCudaConfig";
-  template <class V>
-  constexpr void visit(V&& v) const {
-    v("o", o);
-    v("columns", columns);
-    v("dvo", dvo);
-    v("threads", threads);
-  }
-  friend constexpr bool operator==(const AttentionMergeCudaConfig&, const AttentionMergeCudaConfig&) = default;
+  /// Keys that a group has in flight: beyond a dim of 256 a lane has twice the elements of each, and half of the keys.
+  constexpr int step() const { return dqk > 256 || dvo > 256 ? 2 : 4; }
 };
 
 }  // namespace flashinfer

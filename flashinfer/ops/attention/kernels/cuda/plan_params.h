@@ -22,14 +22,17 @@ struct AttentionPlanConfig {
 struct AttentionInts {
   const void* data;
   int64_t stride;
-  DType type;  // i32, u32, i64
+  DType type;        // i32, u32, i64
+  int32_t unit = 1;  // each is divided by: offsets of rows may count elements
 };
 /// A call's own tables become the arrays that the attention kernel reads; what does not fit into memory is left out.
 struct AttentionPlanParams {
-  AttentionInts seq_lens;    // [requests]
+  AttentionInts seq_lens;    // [requests]; data null (ragged): what lies between the first keys
   AttentionInts first_rows;  // [requests + 1] first query rows; data null: `rows` packed rows each
-  AttentionInts table;       // [requests][width] pages, copied to `pages`; data null: the kernel reads the caller's
-  int64_t table_stride;      // of a request in `table`
+  // Ragged: [requests + 1] first rows of K and V; data null: `keys` for each request.
+  AttentionInts first_keys;
+  AttentionInts table;   // [requests][width] pages, copied to `pages`; data null: the kernel reads the caller's
+  int64_t table_stride;  // of a request in `table`
   const float *scale[2], *v_scale;  // one number each, or null
   int32_t* qo_indptr;               // [requests + 1]: written, or null
   int32_t *kv_indptr, *kv_len;      // [requests + 1], [requests]: written
@@ -37,12 +40,13 @@ struct AttentionPlanParams {
   float *scales, *v_scales;         // [num_kv_heads]: the product of `scale`, and `v_scale`; or null
   int64_t* mask_indptr;             // [requests + 1]: written, `mask_stride` bytes apart, or null
   int64_t mask_stride;
-  AttentionTile* tiles;      // [most_tiles]: written; those that are over have no rows
-  AttentionCudaMerge* cuts;  // [most_cuts]
+  AttentionTile* tiles;  // [most_tiles]: written; those that are over have no rows
+  uint32_t* counters;    // [most_cuts][num_kv_heads]: 0
   int32_t requests, page_size;
   int32_t width;            // pages of a request in the table
   int32_t request_stride;   // of a request in the table that the attention kernel reads
   int32_t keys;             // of a request at most
+  int32_t ragged, kv_rows;  // 1: K and V have no pages, but so many rows in all
   int32_t rows, tile_rows;  // packed rows of each request, or at most, and of a tile at most
   int32_t group;            // packed rows of a token
   int32_t tokens;           // query rows in all
@@ -68,9 +72,32 @@ struct AttentionMaskParams {
   int64_t width;          // of a row of `words`
   AttentionInts before;   // or, `words` null, tokens of all ranks before a request's first row
   int64_t world, rank;    // of which this rank has every world-th
+  AttentionInts spans;    // or [tokens][2] first and last key that a row sees beside those up to its position
+  int64_t span_stride;    // of the second axis, in elements
+  int64_t causal_window, span_window;  // keys that a row sees are nearer: < 0, and <= 0, mean any
   const int32_t *qo_indptr, *kv_len;
-  uint8_t* mask;  // [requests][stride]: written, as far as the requests' rows and keys go
-  int64_t stride;
+  uint8_t* mask;               // written, as far as the requests' rows and keys go
+  const int64_t* mask_indptr;  // [requests + 1] first bytes; null: `stride` bytes each
+  int64_t stride;              // bytes of a request at most
+};
+
+/// The LSE by request, from rows that follow each other. One request a row of the grid.
+struct AttentionPadLseConfig {
+  int threads;
+
+  static constexpr const char* kName = "flashinfer::AttentionPadLseConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const AttentionPadLseConfig&, const AttentionPadLseConfig&) = default;
+};
+struct AttentionPadLseParams {
+  const float* from;         // [rows][heads]
+  float* to;                 // [requests][places][heads]: written, any strides
+  AttentionInts first_rows;  // as of the plan; data null: `rows` for each request
+  int64_t stride_b, stride_n, stride_h;
+  int32_t rows, places, heads;  // rows in all
 };
 
 }  // namespace flashinfer

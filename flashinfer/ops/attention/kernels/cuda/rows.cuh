@@ -25,6 +25,20 @@ FI_GLOBAL_FN Seq sequence(const AttentionParams& p, int32_t b) {
   s.kv_first = p.kv_indptr ? p.kv_indptr[b] : 0;
   return s;
 }
+/// Tile `index` of this block's column of the grid. Its address is computed anew by each call: a kernel that reads it
+/// again behind the loop has no registers to keep it in.
+FI_GLOBAL_FN AttentionTile tile_of(const AttentionCudaParams& pp, uint32_t index) {
+  Pack<uint32_t, 1> at{{block_y() * pp.tiles_a_head + index}};
+  forget(at);
+  return pp.tiles[at[0]];
+}
+/// A tile for what is written: `partial` is that of its own range of keys.
+FI_GLOBAL_FN AttentionTile to_write(AttentionTile t) {
+  if (t.partial >= 0) t.partial += int64_t{t.chunk} * t.rows;
+  return t;
+}
+/// Where the state of a partial row of this block's column of the grid is.
+FI_GLOBAL_FN int64_t state_at(int64_t partial_row) { return partial_row * blocks_y() + block_y(); }
 /// Offset of a key's row, without its head.
 FI_GLOBAL_FN int64_t key_offset(const AttentionParams& p, const Seq& s, int32_t key, int64_t stride_page,
                                 int64_t stride_n) {
@@ -145,7 +159,7 @@ FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq
                              float (&sum)[4]) {
   if (t.partial < 0)
     return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
-  const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
+  const int64_t at = state_at(t.partial + row);
   const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : rcp_fast(l);
   store(p.partial_o + at * kDim + quad * 4,
         Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});

@@ -80,17 +80,12 @@ FI_GLOBAL_FN AttentionParams with_extras(const AttentionVariantCudaParams& p) {
 template <AttentionCudaConfig C, class P, class V>
 FI_GLOBAL_FN void attention_variant(const AttentionVariantCudaParams& p) {
   depend_wait();
-  attn::run_tile<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)));
+  attn::run_tile<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)), [] { return block_x(); });
 }
 template <AttentionCoresConfig C, class P, class V>
 FI_GLOBAL_FN void attention_cores_variant(const AttentionVariantCudaParams& p) {
   depend_wait();
   attn::run_cores<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)));
-}
-template <AttentionMergeCudaConfig C, class P, class V>
-FI_GLOBAL_FN void attention_merge_variant(const AttentionVariantCudaParams& p) {
-  depend_wait();
-  attn::merge_cut<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)));
 }
 
 }  // namespace flashinfer::cu

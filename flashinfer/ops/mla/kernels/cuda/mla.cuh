@@ -10,6 +10,7 @@
 #pragma once
 #include "flashinfer/kernels/cuda/lane_row.h"
 #include "flashinfer/kernels/cuda/mma.h"
+#include "flashinfer/ops/attention/kernels/cuda/merge.cuh"
 #include "flashinfer/ops/mla/kernels/cuda/tiles.cuh"
 
 namespace flashinfer::cu {
@@ -162,13 +163,12 @@ FI_GLOBAL_FN void write_rows(const typename Work<C>::Outputs& o, const RowState&
   using W = Work<C>;
   float *outputs = reinterpret_cast<float*>(shared()), *tops = state + W::kKeyGroups * C.rows;
   const uint32_t g = lane() / 4;
+  const float l[2] = {warp_reduce<4>(st.l[0], Sum{}), warp_reduce<4>(st.l[1], Sum{})};  // by all lanes
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
     const uint32_t row = row_group * 16 + g + 8 * h;
-    const float l = warp_reduce<4>(st.l[h], Sum{});
-    if (lane() % 4 != 0) continue;
-    state[key_group * C.rows + row] = l;
-    if (key_group == 0) tops[row] = st.m[h];
+    if (lane() % 4 == 0) state[key_group * C.rows + row] = l[h];
+    if (lane() % 4 == 0 && key_group == 0) tops[row] = st.m[h];
   }
 #pragma unroll
   for (uint32_t i = 0; i < 2 * W::kRowGroups; ++i)
@@ -199,7 +199,7 @@ FI_GLOBAL_FN void run_tile(const MlaCudaParams& pp) {
   using W = Work<C>;
   using Row = LaneRow<kPieces<C>>;
   const AttentionParams& p = pp.base.a;
-  const AttentionTile t = pp.base.tiles[block_x()];
+  const AttentionTile t = attn::tile_of(pp.base, block_x());
   if (t.rows == 0) return;  // spare, in a captured grid
   const attn::Seq seq = attn::sequence(p, t.request);
   const int32_t heads = p.num_qo_heads;
@@ -271,7 +271,9 @@ FI_GLOBAL_FN void run_tile(const MlaCudaParams& pp) {
   }
   wait_async<0>();  // of an empty range: queries and an unused tile
   sync_threads();
-  write_rows<C>(o, st, p, seq, t, row_group, key_group, first_column, state);
+  const AttentionTile same = attn::to_write(attn::tile_of(pp.base, block_x()));
+  write_rows<C>(o, st, p, attn::sequence(p, same.request), same, row_group, key_group, first_column, state);
+  attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p, block_x());
   depend_launch();
 }
 }  // namespace latent

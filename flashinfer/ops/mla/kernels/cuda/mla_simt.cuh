@@ -4,7 +4,7 @@
 // its lanes, and one key a lane for the softmax.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
-#include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/merge.cuh"
 #include "flashinfer/ops/mla/kernels/cuda_params.h"
 
 namespace flashinfer::cu {
@@ -137,19 +137,20 @@ FI_GLOBAL_FN void write_row(const float (&o)[Cores<C>::kHasO], const AttentionPa
                  head = packed % heads;
   const int64_t token = seq.q_first + packed / heads;
   const attn::Finish f = attn::finish(p, head, 0, m, l);
+  const int64_t at = attn::state_at(t.partial + row);
   const float scale = t.partial >= 0 ? (m == -kInf ? 0.0f : rcp_fast(l)) : f.scale;
 #pragma unroll
   for (int i = 0; i < Cores<C>::kHasO; ++i) {
     const uint32_t d = lane() + static_cast<uint32_t>(i) * 32;
     if (C.ckv % 32 != 0 && d >= C.ckv) continue;
     if (t.partial >= 0)
-      p.partial_o[(t.partial + row) * C.ckv + d] = o[i] * scale;
+      p.partial_o[at * C.ckv + d] = o[i] * scale;
     else
       static_cast<O*>(p.o)[token * p.o_stride_n + head * p.o_stride_h + d] = attn::output_of<O>(o[i] * scale);
   }
   if (lane() != 0) return;
   if (t.partial >= 0)
-    p.softmax_state[t.partial + row] = m == -kInf ? -kInf : m + log2f(l);
+    p.softmax_state[at] = m == -kInf ? -kInf : m + log2f(l);
   else if (p.lse)
     p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = f.lse;
 }
@@ -158,7 +159,7 @@ template <MlaCoresConfig C>
 FI_GLOBAL_FN void run_cores(const MlaCudaParams& pp) {
   using X = Cores<C>;
   const AttentionParams& p = pp.base.a;
-  const AttentionTile t = pp.base.tiles[block_x()];
+  const AttentionTile t = attn::tile_of(pp.base, block_x());
   if (t.rows == 0) return;  // spare, in a captured grid
   const attn::Seq seq = attn::sequence(p, t.request);
   const int32_t heads = p.num_qo_heads;
@@ -180,11 +181,14 @@ FI_GLOBAL_FN void run_cores(const MlaCudaParams& pp) {
     sync_threads();
     if (mine < static_cast<uint32_t>(t.rows)) add_keys(w, keys, first, factor);
   }
+  const AttentionTile same = attn::to_write(t);
 #pragma unroll
   for (uint32_t r = 0; r < X::kRows; ++r) {
     const float l = warp_reduce(w.l[r], Sum{}), m = w.m[r] == -kInf ? -kInf : w.m[r] * factor;
-    if (mine + r < static_cast<uint32_t>(t.rows)) write_row<C>(w.o[r], p, seq, t, mine + r, m, l);
+    if (mine + r < static_cast<uint32_t>(t.rows)) write_row<C>(w.o[r], p, seq, same, mine + r, m, l);
   }
+  if constexpr (C.ckv % 4 == 0)  // else keys are not cut
+    attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p, block_x());
   depend_launch();
 }
 }  // namespace latent

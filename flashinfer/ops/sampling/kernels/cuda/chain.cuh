@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chain_speculative_sampling on a GPU: a block processes a row. Acceptance uses the products of kernels/cpu/chain.h;
-// the residual of target minus draft is written to scratch and sampled by the passes of kernels/cuda/row.cuh, whose
-// sums have the CPU's order: the tokens are the CPU's.
+// chain_speculative_sampling on a GPU: a cluster of blocks processes a row. Acceptance uses the products of
+// kernels/cpu/chain.h; the residual of target minus draft is written to scratch and sampled by the passes of
+// kernels/cuda/row.cuh, whose sums have the CPU's order: the tokens are the CPU's.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/sampling/kernels/cuda/sample.cuh"
@@ -12,8 +12,8 @@ namespace flashinfer::cu {
 template <int kThreads, class T>
 FI_GLOBAL_FN int64_t draw_residual(const RowPasses<kThreads>& m, const T* target, const T* draft, int64_t n, double u,
                                    const sampling::Room& room) {
-  sync_threads();  // `room` may still be read
-  for (int64_t i = thread_x(); i < n; i += kThreads) {
+  m.sync_row();  // `room` may still be read
+  for (int64_t i = cluster_rank() * kThreads + thread_x(); i < n; i += kThreads * cluster_blocks()) {
     const float t = to_f32(target[i]), v = draft ? t - to_f32(draft[i]) : t;
     room.values[i] = v > 0.0f ? v : 0.0f;
   }
@@ -27,9 +27,10 @@ template <SampleCudaConfig C>
 FI_GLOBAL_FN void chain(const ChainCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
-  const sampling::Room room = room_of(p.scratch + block_x() * chain_cuda_words(p.v), p.v);
+  const uint32_t blocks = cluster_blocks(), first = block_x() / blocks;
+  const sampling::Room room = room_of(p.scratch + first * chain_cuda_words(p.v), p.v);
   depend_wait();
-  for (int64_t r = block_x(); r < p.rows; r += blocks_x()) {
+  for (int64_t r = first; r < p.rows; r += blocks_x() / blocks) {
     const T* draft = static_cast<const T*>(p.draft) + r * p.draft_row;
     const T* target = static_cast<const T*>(p.target) + r * p.target_row;
     int32_t* out = p.out + r * p.out_row;
@@ -51,6 +52,7 @@ FI_GLOBAL_FN void chain(const ChainCudaParams& p) {
     if (emitted < p.n) token = draw_residual(m, at, draft + emitted * p.draft_step, p.v, x, room);
     if (token < 0)
       token = draw_residual(m, at, static_cast<const T*>(nullptr), p.v, x, room);  // the residual has no mass
+    if (cluster_rank() != 0) continue;
     for (int64_t i = thread_x(); i <= p.n; i += C.threads)
       out[i] = i < emitted    ? static_cast<int32_t>(id_at(i))
                : i == emitted ? static_cast<int32_t>(token < 0 ? 0 : token)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of sample_row.h by a block of threads: a warp processes statistics blocks of 1024 elements, lane l the
-// CPU's lanes 2l and 2l + 1, so that sums have the CPU's order. Sequential parts (adding up blocks, the scan inside one
-// block) run on one thread, from shared memory. Every pass ends with a barrier: its results are visible to all threads.
+// The passes of sample_row.h by a cluster of blocks (one, or several where a few long rows would leave SMs idle): a
+// warp processes statistics blocks of 1024 elements, lane l the CPU's lanes 2l and 2l + 1, so that sums have the CPU's
+// order. What a warp finds it stores in the shared memory of every block of the cluster, so that all of them take the
+// same steps without asking each other. Sequential parts (adding up blocks, the scan inside one block) run on one
+// thread of each block, from shared memory. Every pass begins and ends with a barrier: no thread reads what it
+// overwrites, and its results are visible to all threads.
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/atomic.h"
+#include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/exact.h"
 #include "flashinfer/kernels/cuda/memory.h"
@@ -12,27 +16,38 @@
 #include "flashinfer/ops/sampling/kernels/params.h"
 #include "flashinfer/ops/sampling/kernels/sample_row.h"
 
-/// Not inlined: inlined at each use, the passes took NVRTC ten times as long, and spilled. Loops that do not wait for
-/// many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes NVRTC 1.5 s
-/// instead of 2.0.
-#if defined(__CUDACC__)
-#define FI_PASS __device__ __noinline__
-#else
-#define FI_PASS
-#endif
+// The passes are called: inlined at each use, they took NVRTC ten times as long, and spilled. Loops that do not wait
+// for many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes NVRTC 1.5 s
+// instead of 2.0.
 
 namespace flashinfer::cu {
 using cpu::Above, cpu::BlockStats, cpu::kStatsBlock, cpu::stats_blocks;
 
-/// A row processed by a block of kThreads.
+/// A row processed by the blocks of a cluster, of kThreads each.
 template <int kThreads>
 struct RowPasses {
   static constexpr int kWarps = kThreads / 32, kBins = 2048;
 
   /// kBins words of shared memory; also the values of one statistics block.
   FI_GLOBAL_FN static uint32_t* bins() { return reinterpret_cast<uint32_t*>(shared()); }
-  /// 2 + kWarps words behind them: one thread's result, each warp's count.
+  /// 2 + kWarps * kSampleBlocks words behind them: one thread's result, each warp's count.
   FI_GLOBAL_FN static uint64_t* slots() { return reinterpret_cast<uint64_t*>(shared() + kSharedBins); }
+
+  FI_GLOBAL_FN static uint32_t blocks_of_row() { return cluster_blocks(); }
+  /// Warp of the cluster, of kWarps * blocks_of_row().
+  FI_GLOBAL_FN static uint32_t warp_of_row() { return cluster_rank() * kWarps + warp(); }
+  /// Barrier of the threads that share the row.
+  FI_GLOBAL_FN static void sync_row() {
+    if (blocks_of_row() > 1)
+      sync_cluster();
+    else
+      sync_threads();
+  }
+  /// Stores a value that all lanes of the warp have in every block.
+  template <class V>
+  FI_GLOBAL_FN static void tell(V* p, V value) {
+    if (lane() < blocks_of_row()) store_peer(p, lane(), value);
+  }
 
   template <class T>
   FI_GLOBAL_FN static float element(const T* x, int64_t i) {
@@ -40,11 +55,11 @@ struct RowPasses {
   }
 
   FI_GLOBAL_FN static float next(sampling::Uniforms& u) { return uniform(u.seed, u.subsequence, u.offset++); }
-  FI_PASS static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) {
+  FI_CALLED_FN static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) {
     return cpu::philox_uniform(seed, subsequence, offset);
   }
 
-  /// f() evaluated by one thread, returned to all.
+  /// f() evaluated by one thread, returned to all of the block.
   template <class F>
   FI_GLOBAL_FN auto by_one(F f) const {
     using V = decltype(f());
@@ -57,14 +72,15 @@ struct RowPasses {
   /// The sum over the warps of `n`, in every thread.
   FI_GLOBAL_FN int64_t sum_of_warps(int64_t n, int64_t& before) const {
     uint64_t* const of = slots() + 2;
-    if (lane() == 0) of[warp()] = static_cast<uint64_t>(n);
-    sync_threads();
+    tell(of + warp_of_row(), static_cast<uint64_t>(n));
+    sync_row();
     int64_t all = 0;
-    for (uint32_t w = 0; w < kWarps; ++w) {
-      if (w == warp()) before = all;
+#pragma unroll 1
+    for (uint32_t w = 0; w < kWarps * blocks_of_row(); ++w) {
+      if (w == warp_of_row()) before = all;
       all += static_cast<int64_t>(of[w]);
     }
-    sync_threads();
+    sync_row();
     return all;
   }
 
@@ -95,24 +111,24 @@ struct RowPasses {
   /// f(b) for the statistics blocks, by whole warps.
   template <class F>
   FI_GLOBAL_FN static void each_block(int64_t n, F f) {
-    for (int64_t b = warp(); b < stats_blocks(n); b += kWarps) f(b);
+    for (int64_t b = warp_of_row(); b < stats_blocks(n); b += kWarps * blocks_of_row()) f(b);
   }
 
-  FI_PASS void copy(float* to, const float* from, int64_t n) const {
+  FI_CALLED_FN void copy(float* to, const float* from, int64_t n) const {
     to = in_shared(to), from = in_shared(from);
     sync_threads();
 #pragma unroll 1
     for (int64_t i = thread_x(); i < n; i += kThreads) to[i] = from[i];
     sync_threads();
   }
-  FI_PASS float top_of(const float* tops, int64_t blocks) const {
+  FI_CALLED_FN float top_of(const float* tops, int64_t blocks) const {
     tops = in_shared(tops);
     float t = -kInf;
 #pragma unroll 1
     for (int64_t b = lane(); b < blocks; b += 32) t = tops[b] > t ? tops[b] : t;
     return warp_reduce(t, Max{});
   }
-  FI_PASS double total(const float* sums, int64_t blocks) const {
+  FI_CALLED_FN double total(const float* sums, int64_t blocks) const {
     sums = in_shared(sums);
     return by_one([&] {
       double t = 0;
@@ -122,10 +138,10 @@ struct RowPasses {
   }
 
   template <class T>
-  FI_PASS void block_stats(const T* x, int64_t n, const BlockStats& s) const {
+  FI_CALLED_FN void block_stats(const T* x, int64_t n, const BlockStats& s) const {
     x = in_global(x);
     float *const tops = in_shared(s.tops), *const sums = in_shared(s.sums);
-    sync_threads();
+    sync_row();
     each_block(n, [&](int64_t b) {
       float top = -kInf, sum[2] = {0.0f, 0.0f};
       pairs(x + b * kStatsBlock, length(n, b), [&](int, float v, int odd) {
@@ -134,16 +150,16 @@ struct RowPasses {
       });
       top = warp_reduce(top, Max{});
       const float all = join(sum[0], sum[1]);
-      if (lane() == 0) tops[b] = top, sums[b] = all;
+      tell(tops + b, top), tell(sums + b, all);
     });
-    sync_threads();
+    sync_row();
   }
 
   template <class T>
-  FI_PASS Above above(const T* x, int64_t n, float value, const float* tops, float* sums) const {
+  FI_CALLED_FN Above above(const T* x, int64_t n, float value, const float* tops, float* sums) const {
     x = in_global(x), tops = in_shared(tops), sums = in_shared(sums);
     int64_t count = 0, before = 0;
-    sync_threads();
+    sync_row();
     each_block(n, [&](int64_t b) {
       float sum[2] = {0.0f, 0.0f};
       int found = 0;
@@ -154,7 +170,7 @@ struct RowPasses {
         });
       const float all = join(sum[0], sum[1]);
       count += warp_reduce(found, Sum{});
-      if (lane() == 0) sums[b] = all;
+      tell(sums + b, all);
     });
     count = sum_of_warps(count, before);
     return {count, total(sums, stats_blocks(n))};
@@ -162,7 +178,7 @@ struct RowPasses {
 
   /// Scans the blocks, then the elements of the one that contains the target.
   template <class T>
-  FI_PASS int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
+  FI_CALLED_FN int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
     x = in_global(x), sums = in_shared(sums);
     struct Found {
       double before;
@@ -200,11 +216,11 @@ struct RowPasses {
 
   /// A warp has adjacent blocks: it counts the elements it keeps, gets its offset, and writes.
   template <class T>
-  FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
-                          uint32_t* positions) const {
+  FI_CALLED_FN int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
+                               uint32_t* positions) const {
     x = in_global(x), tops = in_shared(tops), values = in_global(values), positions = in_global(positions);
-    const int64_t blocks = stats_blocks(n), share = ceil_div(blocks, kWarps);
-    const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
+    const int64_t blocks = stats_blocks(n), share = ceil_div(blocks, kWarps * blocks_of_row());
+    const int64_t first = warp_of_row() * share, last = first + share < blocks ? first + share : blocks;
     int kept = 0;
 #pragma unroll 1
     for (int64_t b = first; b < last; ++b)
@@ -228,15 +244,15 @@ struct RowPasses {
         at += count_bits(keep);
       }
     }
-    sync_threads();
+    sync_row();
     return all;
   }
 
   template <class T>
-  FI_PASS int64_t first_top(const T* x, int64_t n) const {
+  FI_CALLED_FN int64_t first_top(const T* x, int64_t n) const {
     x = in_global(x);
     uint64_t best = 0;
-    for (int64_t i = thread_x(); i < n; i += kThreads) {
+    for (int64_t i = cluster_rank() * kThreads + thread_x(); i < n; i += kThreads * blocks_of_row()) {
       const uint64_t key = cpu::element_key(to_f32(x[i]), i, false);
       best = key > best ? key : best;
     }
@@ -252,19 +268,24 @@ struct RowPasses {
       key = other > key ? other : key;
     }
     uint64_t* const of = slots() + 2;
-    if (lane() == 0) of[warp()] = key;
-    sync_threads();
-    for (uint32_t w = 0; w < kWarps; ++w) key = of[w] > key ? of[w] : key;
-    sync_threads();
+    tell(of + warp_of_row(), key);
+    sync_row();
+#pragma unroll 1
+    for (uint32_t w = 0; w < kWarps * blocks_of_row(); ++w) key = of[w] > key ? of[w] : key;
+    sync_row();
     return key;
   }
 
   /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is excluded; with fewer than k
   /// others, the least.
   template <class T>
-  FI_PASS float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float*, uint32_t*) const {
-    x = in_global(x);
-    const float* const tops = in_shared(s.tops);
+  FI_CALLED_FN float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float*, uint32_t*) const {
+    const float value = kth_value(in_global(x), n, in_shared(s.tops), k);
+    sync_row();
+    return value;
+  }
+  template <class T>
+  FI_GLOBAL_FN float kth_value(const T* x, int64_t n, const float* tops, int64_t k) const {
     uint32_t prefix = 0, mask = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 3; ++pass) {
@@ -281,6 +302,7 @@ struct RowPasses {
           if (key != 0 && (key & mask) == prefix) atomic_count(&bins()[key >> shift & digits], 1);
         });
       });
+      add_bins();
       const Digit d = digit_of(k);
       if (d.bin < 0) return -kInf;  // all NaN
       k = d.left;
@@ -288,6 +310,22 @@ struct RowPasses {
       mask |= digits << shift;
     }
     return cpu::key_value(prefix);
+  }
+  /// The bins of all blocks become their sum: each block adds up its share of them.
+  FI_GLOBAL_FN void add_bins() const {
+    const int blocks = static_cast<int>(blocks_of_row()), share = kBins / blocks;  // a power of two
+    if (blocks == 1) return;
+    sync_row();
+#pragma unroll 1
+    for (int i = static_cast<int>(thread_x()); i < share; i += kThreads) {
+      uint32_t* const bin = bins() + static_cast<int>(cluster_rank()) * share + i;
+      uint32_t all = 0;
+#pragma unroll 1
+      for (int r = 0; r < blocks; ++r) all += load_peer(bin, static_cast<uint32_t>(r));
+#pragma unroll 1
+      for (int r = 0; r < blocks; ++r) store_peer(bin, static_cast<uint32_t>(r), all);
+    }
+    sync_row();
   }
   struct Digit {
     int64_t left;  // the rank within the bin
@@ -325,10 +363,10 @@ struct RowPasses {
 
   /// softmax_row.h: exponentials of blocks relative to their own maximum, then a factor for each block.
   template <class T>
-  FI_PASS void softmax(const T* x, float* y, int64_t n, const BlockStats& s, float* factors) const {
+  FI_CALLED_FN void softmax(const T* x, float* y, int64_t n, const BlockStats& s, float* factors) const {
     x = in_global(x), y = in_global(y), factors = in_shared(factors);
     float *const tops = in_shared(s.tops), *const sums = in_shared(s.sums);
-    sync_threads();
+    sync_row();
     each_block(n, [&](int64_t b) {
       const T* from = x + b * kStatsBlock;
       float* to = y + b * kStatsBlock;
@@ -342,9 +380,9 @@ struct RowPasses {
         sum[odd] = add_rn(sum[odd], e);
       });
       const float all = join(sum[0], sum[1]);
-      if (lane() == 0) tops[b] = top, sums[b] = all;
+      tell(tops + b, top), tell(sums + b, all);
     });
-    sync_threads();
+    sync_row();
     const int64_t blocks = stats_blocks(n);
     const float top = top_of(tops, blocks);
 #pragma unroll 1
@@ -364,7 +402,7 @@ struct RowPasses {
       float* to = y + b * kStatsBlock;
       pairs(to, length(n, b), [&](int at, float v, int) { to[at] = mul_rn(v, f); });
     });
-    sync_threads();
+    sync_row();
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers and filters on a GPU: a block processes a row at a time. The passes are those of kernels/cuda/row.cuh, the
-// steps between them those of sample_row.h, which the CPU runs too, so a seed and an offset give the CPU's token.
+// Samplers and filters on a GPU: a cluster of blocks processes a row at a time. The passes are those of
+// kernels/cuda/row.cuh, the steps between them those of sample_row.h, which the CPU runs too, so a seed and an offset
+// give the CPU's token.
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
@@ -42,10 +43,10 @@ FI_GLOBAL_FN sampling::Thresholds thresholds_of(const SampleCudaParams& p, int64
 template <int kThreads>
 FI_GLOBAL_FN RowPasses<kThreads> row_passes() {
   using Passes = RowPasses<kThreads>;
-  static_assert(Passes::kBins * 4 == kSharedBins && (2 + Passes::kWarps) * 8 <= kSharedSlots);
+  static_assert(Passes::kBins * 4 == kSharedBins && (2 + Passes::kWarps * kSampleBlocks) * 8 <= kSharedSlots);
   return {};
 }
-/// `scratch`: of the block.
+/// `scratch`: of the cluster.
 FI_GLOBAL_FN sampling::Room room_of(float* scratch, int64_t v) {
   const SampleCudaScratch of = sample_cuda_scratch(v, true);
   const int64_t blocks = stats_blocks(v);
@@ -66,9 +67,10 @@ template <SampleCudaConfig C>
 FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
-  const sampling::Room room = room_of(p.scratch + block_x() * sample_cuda_scratch(p.v, p.logits != 0).words, p.v);
+  const uint32_t blocks = cluster_blocks(), first = block_x() / blocks;
+  const sampling::Room room = room_of(p.scratch + first * sample_cuda_scratch(p.v, p.logits != 0).words, p.v);
   depend_wait();
-  for (int64_t r = block_x(); r < p.rows; r += blocks_x()) {
+  for (int64_t r = first; r < p.rows; r += blocks_x() / blocks) {
     const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
     int64_t token = -1;
     if (mapped >= 0 && mapped < p.input_rows) {
@@ -78,7 +80,7 @@ FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
       sampling::Uniforms u = uniforms_of(p.random, r);
       token = p.logits ? sample_logits(m, row, limits, u, room) : sample_probs(m, row, limits, u, room);
     }
-    if (thread_x() == 0) {
+    if (thread_x() == 0 && cluster_rank() == 0) {
       sampling::put_sample(p.samples, p.samples_wide, r, token < 0 ? 0 : token);
       if (p.valid) p.valid[r] = token >= 0;
     }
@@ -102,11 +104,13 @@ FI_GLOBAL_FN float mass_value(const M& m, const T* x, int64_t n, const BlockStat
   return cpu::key_value(high);
 }
 
+/// The cluster's threads write a row.
 template <int kThreads, class U, class T>
 FI_GLOBAL_FN void write_kept(const T* x, U* y, int64_t n, float least, float scale, float other) {
   constexpr int N = kPiece<T>;
   const bool aligned = (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y)) % 16 == 0;
-  for (int64_t at = static_cast<int64_t>(thread_x()) * N; at < n; at += int64_t{kThreads} * N) {
+  const int64_t step = int64_t{kThreads} * N;
+  for (int64_t at = cluster_rank() * step + thread_x() * N; at < n; at += cluster_blocks() * step) {
     const bool whole = aligned && at + N <= n;
     float v[N];
     if (whole)
@@ -153,8 +157,9 @@ FI_GLOBAL_FN void filter(const FilterCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
   const sampling::Room room = room_of(nullptr, p.v);
+  const uint32_t blocks = cluster_blocks();
   depend_wait();
-  for (int64_t r = block_x(); r < p.rows; r += blocks_x()) {
+  for (int64_t r = block_x() / blocks; r < p.rows; r += blocks_x() / blocks) {
     const T* x = static_cast<const T*>(p.input) + r * p.input_stride;
     double sum;
     const float least = least_kept(m, p, x, r, room.row, room.sums[0], sum);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax on a GPU: a block processes a row. The first pass keeps a maximum and a sum relative to it in every thread,
-// the second writes: two reads (the second from L2 up to a few thousand rows) and one write. Sums have one order for a
-// given v.
+// Softmax on a GPU: a cluster of blocks processes a row, each block a part of it, which stays in its shared memory: one
+// read and one write. (What does not fit there is read again.) The first pass keeps a maximum and a sum relative to it
+// in every thread; the blocks tell each other theirs; the second pass writes. A thread meets its own elements again, so
+// that the passes need no barrier but those of the sums. Sums have one order for a given v and GPU.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -11,16 +12,40 @@
 
 namespace flashinfer::cu {
 
+/// Raw elements of a thread's next pieces, loaded before the first is used.
+template <bool kAligned, class T, int N, int kBatch>
+FI_GLOBAL_FN void load_batch(const T* x, int64_t at, int64_t step, int64_t n, RawPiece<T, N> (&to)[kBatch]) {
+#pragma unroll
+  for (int j = 0; j < kBatch; ++j) {
+    const int64_t from = at + j * step;
+    if constexpr (kAligned) {
+      to[j].part[0] = load_if<N>(from + N <= n, x + from);
+      if (from < n && from + N > n) load_raw<false, N>(x, from, n, to[j]);
+    } else {
+      load_raw<false, N>(x, from, n, to[j]);
+    }
+  }
+}
+
 template <SoftmaxCudaConfig C>
 FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
-  constexpr int N = kPiece<T>;
+  constexpr int N = 4, kBatch = 16 / static_cast<int>(sizeof(T));  // 16 bytes of results a lane, in whole sectors
+  constexpr int64_t kStep = static_cast<int64_t>(C.threads) * N;
   constexpr bool kAligned = C.aligned != 0;
+  struct Found {
+    float top, sum;
+  };
+  cluster_arrive();  // all blocks have begun, once anybody waits
   depend_wait();
-  const int64_t r = block_x();
-  const T* x = static_cast<const T*>(p.logits) + r * p.logits_stride;
-  float* y = p.out + r * p.out_stride;
-  float* scratch = reinterpret_cast<float*>(shared());
+  const uint32_t blocks = cluster_blocks(), rank = cluster_rank();
+  const int64_t r = block_x() / blocks, begin = rank * p.part;
+  const int64_t n = p.v - begin < p.part ? p.v - begin : p.part;  // may be negative
+  const T* x = static_cast<const T*>(p.logits) + r * p.logits_stride + begin;
+  float* y = p.out + r * p.out_stride + begin;
+  float* const scratch = reinterpret_cast<float*>(shared());
+  Found* const found = reinterpret_cast<Found*>(shared() + 128);
+  T* const kept = reinterpret_cast<T*>(shared() + kSoftmaxSlots);
   float inverse = p.inverse;
   if (p.temperature) {
     const float t = to_f32(static_cast<const scalar_of_t<C.temperature>*>(p.temperature)[r * p.temperature_stride]);
@@ -28,41 +53,63 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   }
   // A masked token stays masked at T = 0 (0 * -inf would be NaN).
   const auto scaled = [&](float v) { return v == -kInf ? v : v * inverse; };
-  const auto each = [&](auto f) {
-    for (int64_t at = thread_x() * static_cast<int64_t>(N); at < p.v; at += static_cast<int64_t>(C.threads) * N) {
-      float v[N];
-      if (at + N <= p.v)
-        load_piece<kAligned, N>(x, at, p.v, v);
-      else
-        load_piece<false, N>(x, at, p.v, v);
-      f(at, v);
-    }
-  };
+  const int64_t first = static_cast<int64_t>(thread_x()) * N;
   float m = -kInf, sum = 0.0f;
-  each([&](int64_t at, const float(&v)[N]) {
-    float top = m;
+#pragma unroll 1
+  for (int64_t base = first; base < n; base += kBatch * kStep) {
+    RawPiece<T, N> v[kBatch];
+    load_batch<kAligned>(x, base, kStep, n, v);
 #pragma unroll
-    for (int i = 0; i < N; ++i)
-      if (at + i < p.v) top = Max{}(scaled(v[i]), top);
-    const float shift = top == -kInf ? 0.0f : top;
-    sum *= exp_fast(m - shift);
-    m = top;
+    for (int j = 0; j < kBatch; ++j) {
+      const int64_t at = base + j * kStep;
+      if (at < p.kept) store_shared(kept + at, v[j].part[0]);
+      float top = m;
 #pragma unroll
-    for (int i = 0; i < N; ++i)
-      if (at + i < p.v) sum += exp_fast(scaled(v[i]) - shift);
-  });
-  const float top = block_reduce<C.threads>(m, Max{}, scratch);
-  const float shift = top == -kInf ? 0.0f : top;  // a row of -inf: exp gives zeros
-  sum = block_reduce<C.threads>(m == -kInf ? sum : sum * exp_fast(m - shift), Sum{}, scratch);
+      for (int i = 0; i < N; ++i)
+        if (at + i < n) top = Max{}(scaled(v[j][i]), top);
+      const float shift = top == -kInf ? 0.0f : top;
+      sum *= exp_fast(m - shift);
+      m = top;
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+        if (at + i < n) sum += exp_fast(scaled(v[j][i]) - shift);
+    }
+  }
+  // Relative to a maximum above this one; a maximum of -inf: the sum is 0, or NaN.
+  const auto lowered = [](float sum, float from, float to) { return from == -kInf ? sum : sum * exp_fast(from - to); };
+  float top = block_reduce<C.threads>(m, Max{}, scratch), shift = top == -kInf ? 0.0f : top;
+  sum = block_reduce<C.threads>(lowered(sum, m, shift), Sum{}, scratch);
+  cluster_wait();
+  if (blocks > 1) {
+    if (thread_x() < blocks) store_peer(&found[rank], thread_x(), Found{top, sum});
+    sync_cluster();
+#pragma unroll 1
+    for (uint32_t b = 0; b < blocks; ++b) top = Max{}(found[b].top, top);
+    shift = top == -kInf ? 0.0f : top;  // a row of -inf: exp gives zeros
+    sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t b = 0; b < blocks; ++b) sum += lowered(found[b].sum, found[b].top, shift);
+  }
   const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
-  each([&](int64_t at, float(&v)[N]) {
+#pragma unroll 2
+  for (int64_t at = first; at < n; at += kStep) {
+    float v[N];
+    if (at < p.kept) {
+      const Pack<T, N> raw = load_shared<N>(kept + at);
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] = to_f32(raw[i]);
+    } else if (at + N <= n) {
+      load_piece<kAligned, N>(x, at, n, v);
+    } else {
+      load_piece<false, N>(x, at, n, v);
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = exp_fast(scaled(v[i]) - shift) * scale;
-    if (at + N <= p.v)
-      store_piece<kAligned, N>(y, at, p.v, v);
+    if (at + N <= n)
+      store_piece<kAligned, N>(y, at, n, v);
     else
-      store_piece<false, N>(y, at, p.v, v);
-  });
+      store_piece<false, N>(y, at, n, v);
+  }
   depend_launch();
 }
 

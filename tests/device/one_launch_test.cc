@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is one launch: cut requests with their merge, prefills beside decodes, heads with patterns of their own, levels;
+// each with the bits of the launches that it replaces, under four schedules.
+#include <gtest/gtest.h>
+
+#include "flashinfer/jit/emulator.h"
+#include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/ops/cascade/op.h"
+#include "flashinfer/ops/pod/op.h"
+#include "flashinfer/ops/sparse/op.h"
+#include "graph_plan.h"
+
+namespace flashinfer::graph_plan_test {
+namespace {
+
+const Tensor& workspace() {
+  static const Tensor& t = *new Tensor(Tensor::empty({0}, DType::kU8, kEmulator));
+  return t;
+}
+/// run() under each schedule, with its number of launches.
+template <class Run>
+void each_schedule(size_t launches, const Run& run) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const jit::Emulation seen(seed);
+    run();
+    EXPECT_EQ(seen.launches().size(), launches) << "schedule " << seed;
+  }
+}
+/// A page table on the host.
+struct Pages : Table {
+  Tensor at_indptr = ints(indptr), at_indices = ints(indices), at_last = ints(last);
+  explicit Pages(const std::vector<int32_t>& lengths, int32_t step = 7) : Table(lengths, step) {}
+};
+AttentionResult decode_of(const Pages& t, const Tensor& q) {
+  BatchDecodeWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace()});
+  w.plan(decode_plan(t.at_indptr, t.at_indices, t.at_last));
+  return w.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+}
+BatchPrefillPlan prefill_plan(const Tensor& qo, const Pages& t, bool causal) {
+  return {.qo_indptr = qo,
+          .paged_kv_indptr = t.at_indptr,
+          .paged_kv_indices = t.at_indices,
+          .paged_kv_last_page_len = t.at_last,
+          .num_qo_heads = kHeads,
+          .num_kv_heads = kKvHeads,
+          .head_dim_qk = kDim,
+          .page_size = kPage,
+          .causal = causal,
+          .q_data_type = DType::kF16};
+}
+AttentionResult prefill_of(const Tensor& qo, const Pages& t, const Tensor& q, bool causal) {
+  BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace()});
+  w.plan(prefill_plan(qo, t, causal));
+  return w.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+}
+
+/// The counters of a graph are 0 behind each run: a second run without a plan gives the same.
+TEST(OneLaunch, TheLastBlockMergesAgainAndAgain) {
+  const Buffers b;
+  const Pages t({5, 1000, 400});
+  const Tensor q = normal({3, kHeads, kDim}, 2);
+  const AttentionResult want = decode_of(t, q);
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
+  graph.plan(decode_plan(t.at_indptr, t.at_indices, t.at_last));
+  each_schedule(1, [&] {
+    const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
+    expect_same(got[0], want[0]);
+    expect_same(got[1], want[1]);
+  });
+}
+
+TEST(OneLaunch, APrefillBesideDecodes) {
+  const Pages t({300, 9, 1100});
+  const Tensor q_d = normal({3, kHeads, kDim}, 2), q_p = normal({150, kHeads, kDim}, 3),
+               k = normal({200, kKvHeads, kDim}, 4), v = normal({200, kKvHeads, kDim}, 5);
+  const AttentionResult want = decode_of(t, q_d);
+  const Tensor want_p = single_prefill_with_kv_cache({.q = q_p, .k = k, .v = v, .causal = true})[0];
+  PODWithPagedKVCacheWrapper pod({.float_workspace_buffer = workspace()});
+  pod.plan({.indptr = t.at_indptr,
+            .indices = t.at_indices,
+            .last_page_len = t.at_last,
+            .num_qo_heads = kHeads,
+            .num_kv_heads = kKvHeads,
+            .head_dim = kDim,
+            .page_size = kPage,
+            .q_data_type = DType::kF16});
+  each_schedule(1, [&] {
+    const op::Results got = pod.run({.q_p = q_p,
+                                     .k_p = k,
+                                     .v_p = v,
+                                     .q_d = q_d,
+                                     .paged_kv_cache_d = op::PagedKv(cache().view()),
+                                     .causal_p = true,
+                                     .return_lse_d = true});
+    expect_same(got[0], want_p);
+    expect_same(got[1], want[0]);
+    expect_same(got[2], want[1]);
+  });
+}
+
+/// BatchPOD, and BatchAttention over requests of both kinds.
+TEST(OneLaunch, ABatchOfPrefillsBesideOneOfDecodes) {
+  const Pages p({200, 40}, 3), d({300, 9, 1100});
+  const Tensor qo_p = ints({0, 70, 100}), qo_d = ints({0, 1, 2, 3}), q_p = normal({100, kHeads, kDim}, 3),
+               q_d = normal({3, kHeads, kDim}, 2);
+  const AttentionResult want_p = prefill_of(qo_p, p, q_p, true), want_d = prefill_of(qo_d, d, q_d, false);
+  BatchPODWithPagedKVCacheWrapper pod({.float_workspace_buffer = workspace()});
+  pod.plan({.qo_indptr_p = qo_p,
+            .kv_indptr_p = p.at_indptr,
+            .kv_indices_p = p.at_indices,
+            .last_page_len_p = p.at_last,
+            .qo_indptr_d = qo_d,
+            .kv_indptr_d = d.at_indptr,
+            .kv_indices_d = d.at_indices,
+            .last_page_len_d = d.at_last,
+            .num_qo_heads = kHeads,
+            .num_kv_heads = kKvHeads,
+            .head_dim = kDim,
+            .page_size = kPage,
+            .q_data_type = DType::kF16});
+  each_schedule(1, [&] {
+    const op::Results got = pod.run({.q_p = q_p,
+                                     .paged_kv_cache_p = op::PagedKv(cache().view()),
+                                     .q_d = q_d,
+                                     .paged_kv_cache_d = op::PagedKv(cache().view()),
+                                     .causal_p = true,
+                                     .return_lse = true});
+    for (int i = 0; i < 2; ++i) expect_same(got[i], want_p[i]), expect_same(got[2 + i], want_d[i]);
+  });
+
+  const std::vector<int32_t> lengths{600, 130, 4};
+  const Pages both(lengths, 11);
+  const Tensor qo = ints({0, 1, 90, 91}), len = ints(lengths), q = normal({91, kHeads, kDim}, 6);
+  const AttentionResult want = prefill_of(qo, both, q, true);
+  BatchAttention batch;
+  batch.plan({.qo_indptr = qo,
+              .kv_indptr = both.at_indptr,
+              .kv_indices = both.at_indices,
+              .kv_len_arr = len,
+              .num_qo_heads = kHeads,
+              .num_kv_heads = kKvHeads,
+              .head_dim_qk = kDim,
+              .head_dim_vo = kDim,
+              .page_size = kPage,
+              .causal = true,
+              .q_data_type = DType::kF16,
+              .kv_data_type = DType::kF16});
+  each_schedule(1, [&] {
+    const op::Results got = batch.run({.q = q, .kv_cache = op::PagedKv(cache().view())});
+    expect_same(got[0], want[0]);
+    expect_same(got[1], want[1]);
+  });
+}
+
+/// Heads with other block sizes and blocks: each as if it were attended alone. A row block sees 600 keys, in chunks.
+TEST(OneLaunch, HeadsWithPatternsOfTheirOwn) {
+  const int32_t rows[2][2] = {{4, 8}, {6, 6}}, cols[2][3] = {{8, 592, 24}, {240, 8, 376}};
+  const uint8_t map[2][2][3] = {{{1, 1, 0}, {0, 0, 0}}, {{1, 0, 1}, {0, 1, 0}}};
+  const auto at = [](const auto& x, DType t, const std::vector<int64_t>& shape) {
+    Tensor y = Tensor::empty(shape, t);
+    std::memcpy(y.data(), &x, sizeof(x));
+    return y;
+  };
+  const Tensor row_sz = at(rows, DType::kI32, {2, 2}), col_sz = at(cols, DType::kI32, {2, 3}),
+               mask = at(map, DType::kBool, {2, 2, 3});
+  const Tensor q = normal({kHeads, 12, kDim}, 2), k = normal({kKvHeads, 624, kDim}, 3),
+               v = normal({kKvHeads, 624, kDim}, 4);
+  const auto plan_of = [&](const TensorView& m, const TensorView& r, const TensorView& c, int64_t heads) {
+    return VariableBlockSparsePlan{.block_mask_map = m,
+                                   .block_row_sz = r,
+                                   .block_col_sz = c,
+                                   .num_qo_heads = 2 * heads,
+                                   .num_kv_heads = heads,
+                                   .head_dim = kDim,
+                                   .q_data_type = DType::kF16};
+  };
+  std::vector<op::Results> want;
+  for (int64_t h = 0; h < 2; ++h) {
+    const auto head = [&](const Tensor& t, int64_t n) { return t.view().slice(0, n * h, n * (h + 1)); };
+    VariableBlockSparseAttentionWrapper alone({.float_workspace_buffer = workspace()});
+    alone.plan(plan_of(head(mask, 1), head(row_sz, 1), head(col_sz, 1), 1));
+    want.push_back(alone.run({.q = head(q, 2), .k = head(k, 1), .v = head(v, 1), .return_lse = true}));
+  }
+  VariableBlockSparseAttentionWrapper all({.float_workspace_buffer = workspace()});
+  all.plan(plan_of(mask, row_sz, col_sz, 2));
+  each_schedule(1, [&] {
+    const op::Results got = all.run({.q = q, .k = k, .v = v, .return_lse = true});
+    for (int64_t h = 0; h < 2; ++h)
+      for (int i = 0; i < 2; ++i) {
+        const Tensor whole = to_device(got[i].view(), kCpu);
+        expect_same(Tensor::clone(whole.view().slice(0, 2 * h, 2 * h + 2)), want[static_cast<size_t>(h)][i]);
+      }
+  });
+}
+
+/// Level 0 has all rows; level 1 each request's own. A captured run follows plans with other keys and segments.
+TEST(OneLaunch, LevelsFollowEveryPlan) {
+  const Buffers shared, own;
+  const Tensor shared_qo = there(Tensor::zeros({2}, DType::kI32)),
+               shared_indptr = there(Tensor::zeros({2}, DType::kI32)),
+               shared_last = there(Tensor::zeros({1}, DType::kI32));
+  const auto views = [](const Tensor& a, const Tensor& b) { return std::vector<TensorView>{a.view(), b.view()}; };
+  MultiLevelCascadeAttentionWrapper graph({.num_levels = 2,
+                                           .float_workspace_buffer = workspace(),
+                                           .use_cuda_graph = true,
+                                           .qo_indptr_buf_arr = views(shared_qo, own.qo),
+                                           .paged_kv_indptr_buf_arr = views(shared_indptr, own.indptr),
+                                           .paged_kv_indices_buf_arr = views(shared.indices, own.indices),
+                                           .paged_kv_last_page_len_buf_arr = views(shared_last, own.last)}),
+      plain({.num_levels = 2, .float_workspace_buffer = workspace()});
+  const Tensor q = normal({30, kHeads, kDim}, 2), shared_rows = ints({0, 30});
+  uint64_t seed = 0;
+  for (const auto& [keys, rows, lengths] :
+       {std::tuple{900, std::vector{0, 10, 20, 30}, std::vector{90, 300, 30}}, {40, {0, 1, 29, 30}, {500, 40, 16}}}) {
+    const Pages prefix({keys}, 3), suffix(lengths);
+    const Tensor qo = ints(rows);
+    const CascadePlan plan{.qo_indptr_arr = views(shared_rows, qo),
+                           .paged_kv_indptr_arr = views(prefix.at_indptr, suffix.at_indptr),
+                           .paged_kv_indices_arr = views(prefix.at_indices, suffix.at_indices),
+                           .paged_kv_last_page_len = views(prefix.at_last, suffix.at_last),
+                           .num_qo_heads = kHeads,
+                           .num_kv_heads = kKvHeads,
+                           .head_dim = kDim,
+                           .page_size = kPage,
+                           .causal = true,
+                           .q_data_type = DType::kF16};
+    graph.plan(plan), plain.plan(plan);
+    const Tensor want = plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+    for (int i = 0; i < 2; ++i) {
+      const jit::Emulation seen(seed++);
+      expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}), want);
+      EXPECT_EQ(seen.launches().size(), 3u);  // both kinds of tiles of each level, and the merge of the levels
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer::graph_plan_test
