@@ -48,10 +48,16 @@ target_compile_options(fi_options INTERFACE -Wall -Wextra -Wno-missing-field-ini
                                             ${fi_sanitizer_host_flags} ${fi_sanitizer_warnings})
 target_link_options(fi_options INTERFACE ${fi_sanitizer_flags})
 
+# Paths below the checkout are hashed as relative ones, so that a second checkout finds the objects of the first. Objects with debug
+# information would name the folder in which they were compiled first: for the sanitizers' builds their lines are enough.
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(fi_ccache env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR})
+  if(FLASHINFER_SANITIZE)
+    list(APPEND fi_ccache CCACHE_NOHASHDIR=1)
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${fi_ccache} ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${fi_ccache} ${CCACHE})
 endif()
 
 # fi_hide_names(TARGET): other libraries and programs see only what headers have between `#pragma GCC visibility push(default)` and

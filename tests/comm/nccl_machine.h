@@ -8,6 +8,7 @@
 
 #include "flashinfer/core/cuda/driver.h"
 #include "flashinfer/core/env.h"
+#include "test_paths.h"
 #include "tests/comm/fake_nccl.h"
 
 namespace flashinfer {
@@ -15,10 +16,10 @@ namespace flashinfer {
 class NcclMachine : public ::testing::Test {
  protected:
   void SetUp() override {
-    use(FI_TEST_FAKE_NCCL);
-    setenv("FLASHINFER_LIBCUDA", FI_TEST_FAKE_LIBCUDA, 1);
+    use(FI_TEST_LIBRARY("fake_nccl"));
+    setenv("FLASHINFER_LIBCUDA", FI_TEST_LIBRARY("fake_libcuda"), 1);
     again();
-    fake_ = fake::fake_nccl_of(FI_TEST_FAKE_NCCL);
+    fake_ = fake::fake_nccl_of(FI_TEST_LIBRARY("fake_nccl"));
     ASSERT_NE(fake_, nullptr) << ::dlerror();
     fake_->version = 22707, fake_->aborted = fake_->finalised = 0, fake_->fail_rank_0 = comm::nccl::kSuccess;
     fake_->calls.clear();

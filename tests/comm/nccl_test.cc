@@ -10,6 +10,7 @@
 
 #include "flashinfer/comm/nccl_group.h"
 #include "flashinfer/core/check.h"
+#include "test_paths.h"
 #include "tests/comm/nccl_machine.h"
 #include "tests/comm/ranks.h"
 
@@ -130,7 +131,7 @@ TEST_F(NcclTest, ALibraryThatIsMissingOrTooOldIsAnErrorOfAllRanks) {
   use("/no/such/libnccl.so.2");
   for (const Outcome& o : run(2, [](int, NcclGroup&) {}))
     EXPECT_HAS(o, "rank 0: libnccl was not found; searched FLASHINFER_NCCL=/no/such/libnccl.so.2");
-  use(FI_TEST_FAKE_NCCL);
+  use(FI_TEST_LIBRARY("fake_nccl"));
   fake_->version = 21205;
   for (const Outcome& o : run(2, [](int, NcclGroup&) {})) EXPECT_HAS(o, "NCCL is 2.12 (");
 }

@@ -7,7 +7,6 @@ target_include_directories(fake_nccl PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(fake_nccl PRIVATE fi::options Threads::Threads)
 set_target_properties(fake_nccl PROPERTIES PREFIX "" CXX_STANDARD 20)
 add_dependencies(comm_tests fake_nccl fake_libcuda)
-target_compile_definitions(comm_tests PRIVATE FI_TEST_FAKE_NCCL="$<TARGET_FILE:fake_nccl>" FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>")
 # All of it again with windows whose bytes go through sockets, but for a test whose counterpart is in transport_test.cc and GPUs.
 add_test(NAME comm.tcp COMMAND comm_tests --gtest_filter=-Window.ARankKilled*:GpuAllReduce.*:GpuFaults.* WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
 set_tests_properties(comm.tcp PROPERTIES TIMEOUT 1800 ENVIRONMENT

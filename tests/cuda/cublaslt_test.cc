@@ -17,6 +17,7 @@
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "lt_machine.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace {
@@ -291,10 +292,10 @@ TEST_F(CublasLt, ReasonsSayWhatToDo) {
   cublaslt::detail::forget();
   expect("libcublasLt was not found; searched FLASHINFER_CUBLASLT=/nowhere/libcublasLt.so", mm());
   expect("pip install nvidia-cublas, or set FLASHINFER_CUBLASLT", mm());
-  set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_LIBCUDA);
+  set("FLASHINFER_CUBLASLT", FI_TEST_LIBRARY("fake_libcuda"));
   cublaslt::detail::forget();
   expect("has no cublasLtCreate", mm());
-  set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+  set("FLASHINFER_CUBLASLT", FI_TEST_LIBRARY("fake_cublaslt"));
   cublaslt::detail::forget();
   lt_->version = 110900;
   expect("cuBLASLt is 11.x", mm());

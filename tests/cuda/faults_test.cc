@@ -3,6 +3,7 @@
 // process.
 #include "call.h"
 #include "flashinfer/ops/attention/op.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace {
@@ -26,7 +27,7 @@ TEST_F(Faults, NoDriver) {
   again();
   expect_said({"NotImplementedError: rmsnorm: cuda: FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded"},
               [&] { norm(); });
-  set("FLASHINFER_LIBCUDA", FI_TEST_FAKE_LIBCUDA);
+  set("FLASHINFER_LIBCUDA", FI_TEST_LIBRARY("fake_libcuda"));
   again();
 }
 TEST_F(Faults, NoDevice) {
@@ -51,7 +52,7 @@ TEST_F(Faults, NvrtcMissing) {
               [&] { norm(); });
 }
 TEST_F(Faults, NvrtcTooOld) {
-  set("FLASHINFER_NVRTC", FI_TEST_FAKE_NVRTC);
+  set("FLASHINFER_NVRTC", FI_TEST_LIBRARY("fake_nvrtc"));
   set("FI_FAKE_NVRTC_MINOR", "3");
   again();
   expect_said({"NVRTC is 12.3 (", "but 12.4 or newer is needed: pip install -U nvidia-cuda-nvrtc"}, [&] { norm(); });
@@ -85,7 +86,7 @@ TEST_F(Faults, NvccMissingAndFailing) {
   expect_said({"kernel.cu(3): error: identifier \"x\" is undefined"}, [&] { norm(); });
 }
 TEST_F(Faults, AnArchTheCompilerDoesNotKnow) {
-  set("FLASHINFER_NVRTC", FI_TEST_FAKE_NVRTC);
+  set("FLASHINFER_NVRTC", FI_TEST_LIBRARY("fake_nvrtc"));
   set("FI_FAKE_NVRTC_MINOR", "4");
   gpu().major = 12, gpu().minor = 0;
   again();

@@ -9,6 +9,7 @@
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/fs.h"
 #include "machine.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 
@@ -16,11 +17,11 @@ class LtMachine : public Machine {
  protected:
   void SetUp() override {
     Machine::SetUp();
-    void* lib = ::dlopen(FI_TEST_FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    void* lib = ::dlopen(FI_TEST_LIBRARY("fake_cublaslt"), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(lib, nullptr) << ::dlerror();
     lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
     *lt_ = fake::Lt{.gpu = &gpu()};
-    set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+    set("FLASHINFER_CUBLASLT", FI_TEST_LIBRARY("fake_cublaslt"));
     folder_ = fs::make_temp_dir("/tmp", "flashinfer-cublaslt-");
     set("FLASHINFER_AUTOTUNE_CACHE_DIR", folder_);
     cublaslt::detail::forget();

@@ -12,17 +12,18 @@
 #include "flashinfer/core/cuda/module.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/jit/engine.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 
 class Machine : public ::testing::Test {
  protected:
   void SetUp() override {
-    void* lib = ::dlopen(FI_TEST_FAKE_LIBCUDA, RTLD_NOW | RTLD_LOCAL);
+    void* lib = ::dlopen(FI_TEST_LIBRARY("fake_libcuda"), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(lib, nullptr) << ::dlerror();
     entry_ = reinterpret_cast<fake::Gpu* (*)()>(::dlsym(lib, "fake_gpu"));
     entry_()->reset();
-    set("FLASHINFER_LIBCUDA", FI_TEST_FAKE_LIBCUDA);
+    set("FLASHINFER_LIBCUDA", FI_TEST_LIBRARY("fake_libcuda"));
     const std::string python = FI_TEST_PYTHON;
     set("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")));
     set("FLASHINFER_CUDA_ARCH_LIST", "");  // which may be the targets that `make test` compiles for

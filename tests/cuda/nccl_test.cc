@@ -5,6 +5,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/flashinfer.h"
 #include "machine.h"
+#include "test_paths.h"
 #include "tests/comm/ranks.h"
 
 namespace flashinfer {
@@ -18,7 +19,7 @@ struct NcclOrder : Machine {
     Machine::SetUp();
     folder_ = fs::make_temp_dir("/tmp", "flashinfer-cuda-test-");
     set("FLASHINFER_WORKSPACE_BASE", folder_);
-    set("FLASHINFER_NCCL", FI_TEST_FAKE_NCCL);
+    set("FLASHINFER_NCCL", FI_TEST_LIBRARY("fake_nccl"));
     comm::nccl::detail::forget();
   }
   void TearDown() override {
@@ -32,7 +33,7 @@ struct NcclOrder : Machine {
     const std::string group = fresh_name();
     for (const Outcome& o : run_processes(2, [&](int r) {
            again();
-           fake::Nccl& nccl = *fake::fake_nccl_of(FI_TEST_FAKE_NCCL);
+           fake::Nccl& nccl = *fake::fake_nccl_of(FI_TEST_LIBRARY("fake_nccl"));
            nccl.alone = true;
            nccl.enqueue = [this](comm::nccl::Handle stream, const std::string& call) {
              return gpu().enqueue(stream, call.c_str(), [] {});

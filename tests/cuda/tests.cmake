@@ -11,10 +11,6 @@ set_property(TARGET cuda_tests PROPERTY SOURCES ${test_sources})
 target_sources(fake_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/fake_streams.cc ${CMAKE_CURRENT_LIST_DIR}/fake_launch.cc)
 target_link_libraries(cuda_tests PRIVATE example_llm_parts $<TARGET_NAME_IF_EXISTS:fi::pcre2>)
 add_dependencies(cuda_tests fake_libcuda fake_cublaslt fake_nvrtc fake_nccl)
-target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
-                                              FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>"
-                                              FI_TEST_FAKE_NVRTC="$<TARGET_FILE:fake_nvrtc>"
-                                              FI_TEST_FAKE_NCCL="$<TARGET_FILE:fake_nccl>")
 # NVIDIA's header, from a toolkit or the wheel nvidia-cublas; it includes headers of the toolkit.
 file(GLOB wheel_includes $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/*/include ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
 find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)

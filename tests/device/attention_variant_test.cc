@@ -18,6 +18,7 @@
 #include "flashinfer/jit/engine.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/op.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace {

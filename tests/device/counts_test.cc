@@ -14,6 +14,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/op/registry.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace {

@@ -19,6 +19,7 @@
 #include "flashinfer/jit/aot.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
+#include "test_paths.h"
 #include "tests/device/sanitized.h"
 
 namespace flashinfer {

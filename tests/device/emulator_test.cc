@@ -19,6 +19,7 @@
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/replay/replay.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace probe {

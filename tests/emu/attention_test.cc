@@ -14,6 +14,7 @@
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/common/reference.h"
+#include "test_paths.h"
 
 namespace flashinfer {
 namespace {
@@ -60,7 +61,7 @@ struct Call {
 
 void* module() {
   static void* so = [] {
-    void* m = ::dlopen(FI_EMU_ATTENTION, RTLD_NOW | RTLD_LOCAL);
+    void* m = ::dlopen(FI_TEST_LIBRARY("libemu_attention"), RTLD_NOW | RTLD_LOCAL);
     if (m == nullptr) throw std::runtime_error(::dlerror());
     reinterpret_cast<void (*)(void*)>(::dlsym(m, "flashinfer_emu_bind"))(emu::hooks());
     return m;

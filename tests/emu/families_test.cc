@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/check.h"
 #include "planted.h"
+#include "test_paths.h"
 
 namespace flashinfer::emu {
 namespace {
@@ -52,7 +53,7 @@ const Bug kBugs[] = {
 };
 
 struct Family : Planted {
-  Family() { module_file = FI_EMU_FAMILIES, options.idle_seconds = 0.2, forget_output(); }
+  Family() { module_file = FI_TEST_LIBRARY("libemu_families"), options.idle_seconds = 0.2, forget_output(); }
 };
 
 TEST(Families, EachBugIsFoundUnderEverySchedule) { expect_found<Family>(kBugs, "families.cc:"); }

@@ -15,6 +15,7 @@
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
+#include "test_paths.h"
 
 namespace flashinfer::jit {
 namespace {

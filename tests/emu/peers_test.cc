@@ -12,6 +12,7 @@
 #include "flashinfer/kernels/emu/emu.h"
 #include "kernels/peer_params.h"
 #include "planted.h"
+#include "test_paths.h"
 
 namespace flashinfer::emu {
 namespace {
@@ -28,7 +29,7 @@ struct Peers {
     }
   }
   Report run(const std::string& name, int launches, uint64_t seed, bool count = false) {
-    void* module = ::dlopen(FI_EMU_PEERS, RTLD_NOW | RTLD_LOCAL);  // the loader keeps it
+    void* module = ::dlopen(FI_TEST_LIBRARY("libemu_peers"), RTLD_NOW | RTLD_LOCAL);  // the loader keeps it
     if (module == nullptr) throw std::runtime_error(::dlerror());
     reinterpret_cast<void (*)(void*)>(::dlsym(module, "flashinfer_emu_bind"))(hooks());
     auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module, name.c_str()));

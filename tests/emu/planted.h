@@ -11,6 +11,7 @@
 
 #include "flashinfer/kernels/emu/emu.h"
 #include "kernels/params.h"
+#include "test_paths.h"
 
 namespace flashinfer::emu {
 
@@ -50,7 +51,7 @@ struct Planted {
   }
   Options options;
   std::vector<uint8_t> written;
-  const char* module_file = FI_EMU_PLANTED;
+  const char* module_file = FI_TEST_LIBRARY("libemu_planted");
   std::vector<Range> ranges;
 };
 

@@ -9,6 +9,7 @@
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "planted.h"
+#include "test_paths.h"
 
 namespace flashinfer::emu {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr uint64_t kSeeds[] = {0, 1, 2};
 
 struct Wrapper : Planted {
-  Wrapper() { module_file = FI_EMU_WRAPPERS; }
+  Wrapper() { module_file = FI_TEST_LIBRARY("libemu_wrappers"); }
 };
 
 TEST(Wrappers, Fp8ProductsHaveTheLayoutOfThePicture) {

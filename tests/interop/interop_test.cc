@@ -9,6 +9,7 @@
 #include "flashinfer/core/process.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
+#include "test_paths.h"
 #include "tests/formats/temp_dir.h"
 
 namespace flashinfer::formats {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles for GPUs without one. NVRTC comes with the packages of the project's Python environment.
 #include "flashinfer/jit/nvrtc.h"
-
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/jit/source.h"
+#include "test_paths.h"
 
 namespace flashinfer::jit {
 namespace {

@@ -6,6 +6,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/flashinfer.h"
+#include "test_paths.h"
 #include "tests/jit/sandbox.h"
 
 namespace t {

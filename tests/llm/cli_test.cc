@@ -17,6 +17,7 @@
 #include "flashinfer/replay/replay.h"
 #include "made_gguf.h"
 #include "reference.h"
+#include "test_paths.h"
 
 namespace llm_test {
 namespace {

@@ -15,6 +15,7 @@
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/stats.h"
 #include "flashinfer/record/text.h"
+#include "test_paths.h"
 #include "tests/record/probe.h"
 
 namespace flashinfer::probe {
