@@ -170,10 +170,11 @@ const Row kRows[] = {
      "plan.causal=True plan.sm_scale=0.07 plan.q_data_type=bfloat16 plan.kv_data_type=bfloat16 q_nope=bf16:1x16x512 "
      "q_pe=bf16:1x16x64 ckv_cache=bf16:16x16x512 kpe_cache=bf16:16x16x64",
      0},
-    // Two chunks of 256 keys: their partial results are written and read once more, 32 rows of 128 floats each.
+    // Two chunks of 256 keys: their partial results are written and read once more, 32 rows of 128 floats each; the
+    // queries of the second chunk; and what each of 16 x 4 warps reads of its tile and request, whatever the number of
+    // keys: 8 sectors, and 4 for the merge.
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128",
-     2 * 2 * 32 * 128 * 4 / 32},
-    // And the queries of the second chunk, and what each of 16 x 4 warps reads of its tile and request (8 sectors).
+     2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 12},
     {"decode_e4m3", "single_decode_with_kv_cache", "q=bf16:32x128 k=e4m3:512x8x128 v=e4m3:512x8x128",
      2 * 2 * 32 * 128 * 4 / 32 + 32 * 128 * 2 / 32 + 16 * 4 * 8},
     // Two blocks share the columns of V: queries, keys and what a warp reads of its tile twice.
