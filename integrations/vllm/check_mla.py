@@ -3,7 +3,8 @@
 
     python check_mla.py        exit status 1 where tokens differ
 
-The latent is 512 + 64 wide, as in the models: vLLM's own CPU kernel takes no other. Requests have prompts of several lengths, so that steps mix
+The latent is 512 + 64 wide, as in the models: vLLM's own CPU kernel takes no other, and on CPUs with AMX no f32 at all: then the plugin is compared
+with transformers alone. Requests have prompts of several lengths, so that steps mix
 prompts and single tokens."""
 
 import json
@@ -63,12 +64,11 @@ def serve(folder):
 
 
 def one(folder, plugin):
+    """Tokens, or None where vLLM ended with an error, which it has printed."""
     environment = {**os.environ, "FLASHINFER_VLLM": plugin, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
     done = subprocess.run([sys.executable, __file__, "serve", str(folder)], env=environment, stdout=subprocess.PIPE, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    if done.returncode or not lines:
-        raise SystemExit(f"check_mla.py: vLLM with FLASHINFER_VLLM={plugin} ended with {done.returncode}")
-    return json.loads(lines[0][7:])
+    return json.loads(lines[0][7:]) if lines and done.returncode == 0 else None
 
 
 def equal(a, b):
@@ -83,8 +83,13 @@ def main():
         for name, (folder, expected) in make_models(root).items():
             stock, ours = one(folder, "0"), one(folder, "1")
             count = sum(map(len, expected))
-            print(f"{name}: of {count} greedy tokens vLLM with the plugin has {equal(ours, expected)} as transformers and {equal(ours, stock)} as vLLM's own; "
-                  f"vLLM's own has {equal(stock, expected)} as transformers", flush=True)
+            if ours is None:
+                print(f"{name}: vLLM with the plugin ended with an error")
+                failed = True
+                continue
+            # vLLM's kernel for CPUs with AMX takes no weights of f32.
+            own = "vLLM's own ended with an error" if stock is None else f"{equal(ours, stock)} as vLLM's own, which has {equal(stock, expected)} as transformers"
+            print(f"{name}: of {count} greedy tokens vLLM with the plugin has {equal(ours, expected)} as transformers; {own}", flush=True)
             failed |= equal(ours, expected) < count
     return int(failed)
 
