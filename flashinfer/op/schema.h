@@ -74,6 +74,7 @@ struct Field {
   bool any_layout = false;                      // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;                      // must be contiguous as a whole
   bool page_ids = false;                        // index array: its elements are pages of the call's pools
+  bool host_memory = false;                     // may be in host memory beside tensors on a GPU
   bool internal = false;                        // ours, not in the public signature; shown only when given
   bool (*when)(const void* block) = nullptr;    // results: produced, and inout: returned too, only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
@@ -127,6 +128,7 @@ struct TupleWithPrevious {};
 struct AnyLayout {};
 struct Contiguous {};
 struct PageIds {};
+struct HostMemory {};
 struct InternalOption {};
 template <auto Member>
 struct When {};
@@ -162,6 +164,7 @@ inline constexpr TupleWithPrevious tuple_with_previous{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
 inline constexpr PageIds page_ids{};
+inline constexpr HostMemory host_memory{};
 inline constexpr InternalOption internal{};
 template <auto Member>
 inline constexpr When<Member> when{};  // a bool member of the block, or bool(const Block&)
@@ -348,6 +351,7 @@ constexpr void apply(Field& f, TupleWithPrevious) { f.tuple_with_previous = true
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
 constexpr void apply(Field& f, PageIds) { f.page_ids = true; }
+constexpr void apply(Field& f, HostMemory) { f.host_memory = true; }
 constexpr void apply(Field& f, InternalOption) { f.internal = true; }
 template <auto M>
 struct Predicate;

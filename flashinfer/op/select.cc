@@ -45,7 +45,7 @@ Placement placement_of(const Op& op, const void* block) {
   for_each_tensor(op, block, [&](const Field& f, const TensorView& v) {
     const Device d = v.device();
     if (d.type == DeviceType::kCPU) {
-      if (!at.on_host) at.on_host = &f;
+      if (!at.on_host && !f.host_memory) at.on_host = &f;
     } else if (!at.on_device) {
       at.on_device = &f;
       at.device = d;

@@ -16,7 +16,7 @@ namespace flashinfer::op {
 struct Placement {
   Device device = kCpu;              // of the first tensor outside host memory; absent outputs are allocated there
   const Field* on_device = nullptr;  // that tensor
-  const Field* on_host = nullptr;    // the first one in host memory
+  const Field* on_host = nullptr;    // the first one in host memory that may not stay there (op::host_memory)
   const Field* elsewhere = nullptr;  // the first one on a third device ...
   Device elsewhere_device = kCpu;    // ... this one
 };

@@ -106,10 +106,20 @@ TEST_F(GraphAttention, ACallWithTablesOnTheGpuReadsNothingOnTheHost) {
   XqaBatchDecode xqa{.query = q, .kv_cache = op::PagedKv(cache.view())};
   xqa.workspace_buffer = workspace, xqa.block_tables = tables, xqa.seq_lens = lengths, xqa.kv_layout = "NHD";
   xqa.max_seq_len = 640, xqa.q_len_per_req = 2, xqa.mask = words, xqa.out = out;
+  const Tensor two_tables = Tensor::zeros({2, 2, 40}, DType::kI32, kGpu), pages = zeros({90, 16, 2, 64});
+  TrtllmBatchDecode apart = decode;
+  apart.kv_cache = op::PagedKv(pages.view(), pages.view()), apart.uses_shared_paged_kv_idx = false;
+  apart.block_tables = two_tables;
+  const Tensor rows_on_host = ints({1, 3});
+  TrtllmRaggedDeepseek ragged{.query = q, .key = k_, .value = k_, .workspace_buffer = workspace, .seq_lens = lengths};
+  ragged.max_q_len = 3, ragged.max_kv_len = 30, ragged.batch_size = 2, ragged.out = out;
+  ragged.cum_seq_lens_q = first, ragged.cum_seq_lens_kv = first;
+  ragged.q_seq_lens_cpu = rows_on_host, ragged.kv_seq_lens_cpu = rows_on_host;
   const std::vector<std::function<void()>> calls{
       [&] { trtllm_batch_decode_with_kv_cache(decode); },   [&] { trtllm_batch_decode_with_kv_cache(masked); },
       [&] { trtllm_batch_decode_with_kv_cache(share); },    [&] { trtllm_batch_decode_with_kv_cache(scaled); },
-      [&] { trtllm_batch_context_with_kv_cache(context); }, [&] { xqa_batch_decode_with_kv_cache(xqa); }};
+      [&] { trtllm_batch_context_with_kv_cache(context); }, [&] { xqa_batch_decode_with_kv_cache(xqa); },
+      [&] { trtllm_batch_decode_with_kv_cache(apart); },    [&] { trtllm_ragged_attention_deepseek(ragged); }};
   for (const auto& call : calls) {
     gpu().calls.clear();
     call();
@@ -118,6 +128,14 @@ TEST_F(GraphAttention, ACallWithTablesOnTheGpuReadsNothingOnTheHost) {
     EXPECT_EQ(capture(call).size(), 1u);  // beside the plan
   }
   EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
+
+  const auto message = [&](int64_t most_rows, int64_t most_keys, const Tensor& keys) {
+    ragged.max_q_len = most_rows, ragged.max_kv_len = most_keys, ragged.kv_seq_lens_cpu = keys;
+    return error([&] { trtllm_ragged_attention_deepseek(ragged); });
+  };
+  EXPECT_NE(message(2, 30, rows_on_host).find("q_seq_lens_cpu[1] is 3, but max_q_len is 2"), std::string::npos);
+  EXPECT_NE(message(3, 2, rows_on_host).find("kv_seq_lens_cpu[1] is 3, but max_kv_len is 2"), std::string::npos);
+  EXPECT_NE(message(3, 30, ints({1})).find("but there are 2 requests"), std::string::npos);
 }
 
 /// plan() and run(), or plan() and a replay, step after step: the host never waits for the GPU.

@@ -45,6 +45,18 @@ CallTables ragged_tables(const R& a) {
 void check_lengths_of(const char* name, const std::optional<TensorView>& given, const Tensor& lengths) {
   if (given) check_lengths(name, lengths_of(name, *given), lengths);
 }
+/// Lengths that the host has, where it does not read the arrays that they describe: as promised.
+void check_promised(const char* name, const std::optional<TensorView>& given, int64_t requests, const char* most_name,
+                    int64_t most) {
+  if (!given || !host_can_read(given->device())) return;
+  const TensorView lengths = lengths_of(name, *given);
+  FI_CHECK(lengths.size(0) == requests, ValueError, name, " is ", to_string(*given), ", but there are ", requests,
+           " requests");
+  for (int64_t b = 0; b < requests; ++b) {
+    const int64_t n = op::index_at(lengths, b);
+    FI_CHECK(n >= 0 && n <= most, ValueError, name, "[", b, "] is ", n, ", but ", most_name, " is ", most);
+  }
+}
 void validate_ragged(const R& given) {
   check_sage(given);
   const R a = with_multiplied_types(given);
@@ -60,7 +72,10 @@ void validate_ragged(const R& given) {
   FI_CHECK(a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size, ", but cum_seq_lens_kv describes ",
            p.batch_size, " requests");
   const TensorView lengths = lengths_of("seq_lens", a.seq_lens);
-  if (!known) return;
+  if (!known) {
+    check_promised("q_seq_lens_cpu", a.q_seq_lens_cpu, p.batch_size, "max_q_len", a.max_q_len);
+    return check_promised("kv_seq_lens_cpu", a.kv_seq_lens_cpu, p.batch_size, "max_kv_len", a.max_kv_len);
+  }
   check_lengths("seq_lens", lengths, p.kv_len);
   Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
@@ -247,8 +262,8 @@ constexpr op::Field ragged_fields[] = {
     op::attr<&R::sage_attn_sfs>("sage_attn_sfs"),
     op::attr<&R::num_elts_per_sage_attn_blk>("num_elts_per_sage_attn_blk"),
     op::attr<&R::backend>("backend", op::backends("auto|trtllm-gen:cuda|cute-dsl:cuda")),
-    op::in<&R::q_seq_lens_cpu>("q_seq_lens_cpu", nullptr, op::indices, op::any_layout),
-    op::in<&R::kv_seq_lens_cpu>("kv_seq_lens_cpu", nullptr, op::indices, op::any_layout),
+    op::in<&R::q_seq_lens_cpu>("q_seq_lens_cpu", nullptr, op::indices, op::any_layout, op::host_memory),
+    op::in<&R::kv_seq_lens_cpu>("kv_seq_lens_cpu", nullptr, op::indices, op::any_layout, op::host_memory),
     op::attr<&R::use_fp16_softmax>("use_fp16_softmax"),
     op::attr<&R::uses_spcompress>("uses_spcompress"),
     op::attr<&R::skip_all_rows_active_check>("skip_all_rows_active_check"),

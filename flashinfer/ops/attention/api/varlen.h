@@ -41,9 +41,11 @@ struct TrtllmRaggedDeepseek {
   op::Value num_elts_per_sage_attn_blk{
       op::TupleValue{{op::Value(int64_t{0}), op::Value(int64_t{0}), op::Value(int64_t{0}), op::Value(int64_t{0})}}};
   std::string backend = "trtllm-gen";
-  std::optional<TensorView> q_seq_lens_cpu{}, kv_seq_lens_cpu{};  // [B]; must agree with the indptrs
-  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};      // unsupported when true
-  bool skip_all_rows_active_check = true;                         // without effect: empty requests are legal
+  // [B]; must agree with the indptrs. In host memory also where the other tensors are on a GPU, and then no more than
+  // max_q_len and max_kv_len.
+  std::optional<TensorView> q_seq_lens_cpu{}, kv_seq_lens_cpu{};
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};  // unsupported when true
+  bool skip_all_rows_active_check = true;                     // without effect: empty requests are legal
 };
 op::Results trtllm_ragged_attention_deepseek(const TrtllmRaggedDeepseek& args);
 
