@@ -121,6 +121,45 @@ TEST(NoPlanOnDevice, OtherTablesAndScalesGiveTheSameBits) {
   expect_same(trtllm_batch_decode_with_kv_cache(scaled)[0], trtllm_batch_decode_with_kv_cache(number)[0]);
 }
 
+/// Pages of V that lie in another order than those of K: on tensor cores and without them, tables of both types.
+TEST(NoPlanOnDevice, PagesOfVMayLieAnywhere) {
+  const Dense d({600, 31, 0, 256, 1}, 40);
+  const Tensor k = Tensor::clone(cache().view().select(1, 0)), v = Tensor::clone(cache().view().select(1, 1)),
+               moved = Tensor::empty(v.shape(), v.dtype(), kEmulator);
+  const auto to = [](int64_t page) { return (page * 37 + 5) % kPages; };
+  const int64_t bytes = v.nbytes() / kPages;
+  for (int64_t p = 0; p < kPages; ++p)
+    std::memcpy(moved.data_as<char>() + to(p) * bytes, v.data_as<char>() + p * bytes, static_cast<size_t>(bytes));
+  const std::vector<int32_t> page = values(d.pages.view());
+  Tensor both = Tensor::empty({d.requests, 2, d.width}, DType::kI32), wide = Tensor::empty(both.shape(), DType::kI64);
+  for (int64_t i = 0; i < both.numel(); ++i) {
+    const int32_t of_k = page[static_cast<size_t>(i / (2 * d.width) * d.width + i % d.width)];
+    const auto id = i / d.width % 2 == 0 ? of_k : static_cast<int32_t>(to(of_k));
+    both.data_as<int32_t>()[i] = id, wide.data_as<int64_t>()[i] = id;
+  }
+  const Tensor there_both = there(both), there_wide = there(wide);
+  const Tensor half = normal({d.requests, kHeads, kDim}, 2);
+  const Tensor full = there(Tensor::zeros(half.shape(), DType::kF32));
+  for (int64_t i = 0; i < full.numel(); ++i) full.data_as<float>()[i] = static_cast<float>(half.data_as<f16_t>()[i]);
+  for (const Tensor& q : {half, full}) {
+    const AttentionResult want = trtllm_batch_decode_with_kv_cache(decode_of(d, q));
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const jit::Emulation schedule(seed);
+      TrtllmBatchDecode a = decode_of(d, q);
+      a.kv_cache = op::PagedKv(k.view(), moved.view()), a.uses_shared_paged_kv_idx = false;
+      a.block_tables = seed % 2 ? there_both : there_wide;
+      const AttentionResult got = trtllm_batch_decode_with_kv_cache(a);
+      expect_same(got[0], want[0]), expect_same(got[1], want[1]);
+    }
+  }
+  both.data_as<int32_t>()[d.width + 2] = 100;  // of V, of request 0
+  TrtllmBatchDecode a = decode_of(d, half);
+  const Tensor bad = there(both);
+  a.kv_cache = op::PagedKv(k.view(), moved.view()), a.uses_shared_paged_kv_idx = false, a.block_tables = bad;
+  expect_error(kValue, "block_tables[0][1][2] is 100, but the cache has 100 pages",
+               [&] { trtllm_batch_decode_with_kv_cache(a); });
+}
+
 /// Ragged K and V of DeepSeek's heads; offsets in rows or, as cuDNN counts, in elements; the LSE padded.
 TEST(NoPlanOnDevice, RaggedGivesTheBitsOfAPlan) {
   const std::vector<int32_t> rows{0, 20, 23, 23, 90}, keys{0, 300, 300, 301, 391};
@@ -142,12 +181,14 @@ TEST(NoPlanOnDevice, RaggedGivesTheBitsOfAPlan) {
   const Tensor first_q = there(qo), first_k = there(kv), lengths = there(ints({300, 0, 1, 90})),
                q_lengths = there(ints({20, 3, 0, 67})), in_q = there(ints(elements[0])),
                in_k = there(ints(elements[1])), in_v = there(ints(elements[2]));
+  const Tensor q_on_host = ints({20, 3, 0, 67}), k_on_host = ints({300, 0, 1, 90});
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const jit::Emulation schedule(seed);
     TrtllmRaggedDeepseek a{.query = q, .key = k, .value = v};
     a.workspace_buffer = workspace(), a.seq_lens = lengths, a.max_q_len = 67, a.max_kv_len = 300;
     a.bmm1_scale = 0.0625, a.batch_size = kRequests, a.cum_seq_lens_q = first_q, a.cum_seq_lens_kv = first_k;
     a.is_causal = a.return_lse = true;
+    if (seed % 2) a.q_seq_lens_cpu = q_on_host, a.kv_seq_lens_cpu = k_on_host;
     const op::Results ragged = trtllm_ragged_attention_deepseek(a);
     expect_same(ragged[0], want[0]), expect_same(ragged[1], want[1]);
 

@@ -160,7 +160,7 @@ class Attention {
       Memory more;
       const size_t counters = w.cuts * static_cast<size_t>(s_.kv_heads);
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(std::vector<uint32_t>(counters))};
-      cuda::attention_tile_steps(pp, cfg);
+      cuda::attention_tile_steps(pp, cfg), pp.group = static_cast<uint32_t>(group);
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
       pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();

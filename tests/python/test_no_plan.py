@@ -375,9 +375,12 @@ def test_page_tables_of_keys_and_values(pages):
     assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both), want)
     both[1, 1, 1] = 99  # behind the last page
     assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both), want)
-    both[0, 1, 1] = 0
-    with pytest.raises(NotImplementedError, match=r"block_tables\[0\]\[:, 1\] is not supported: V lies -2 pages behind K there, and 1 elsewhere"):
-        decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)
+    order = torch.randperm(len(mixed))  # V's pages anywhere
+    scattered = both.clone()
+    scattered[:, 1] = torch.argsort(order)[both[:, 1].clamp(max=len(mixed) - 1).long()]
+    elsewhere = dict(separate, kv_cache=(mixed, mixed[order]))
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**elsewhere, block_tables=scattered), want)
+    assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(**elsewhere, block_tables=scattered.long()), want)
     both[0, 1, 1] = 12
     with pytest.raises(ValueError, match=r"block_tables\[0\]\[1\]\[1\] is 12, but the cache has 12 pages"):
         decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)

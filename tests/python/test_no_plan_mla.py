@@ -139,7 +139,7 @@ def test_latent_pages_given_twice(latent):
     twice = torch.stack((latent["tables"], latent["tables"]), 1)
     assert torch.equal(trtllm_mla(latent, block_tables=twice, uses_shared_paged_kv_idx=False), trtllm_mla(latent))
     twice[:, 0], twice[:, 1] = 0, 1
-    with pytest.raises(ValueError, match="block_tables has the values 1 pages behind the keys, but both are on the same pages"):
+    with pytest.raises(ValueError, match=r"block_tables\[0\]\[:, 0\] is 0 and 1, but keys and values are on the same pages"):
         trtllm_mla(latent, block_tables=twice, uses_shared_paged_kv_idx=False)
 
 

@@ -77,10 +77,12 @@ void reference_of_request(const Plan& p, const Call& c, int64_t b) {
   const int64_t kv_first = p.kv_indptr.defined() ? int_at(p.kv_indptr, b) : 0;
   const bool rope = p.pos_encoding_mode == "ROPE_LLAMA", alibi = p.pos_encoding_mode == "ALIBI";
   const double scale = c.sm_scale.value_or(p.sm_scale) * c.q_scale * c.k_scale;
-  const auto cached = [&](const ops::KvPlane& x, const ops::KvPlane* sf, int64_t j, int64_t g, int64_t dim) {
+  const auto cached = [&](const ops::KvPlane& x, const ops::KvPlane* sf, const Tensor& pages, int64_t j, int64_t g,
+                          int64_t dim) {
     if (!p.paged) return elements(p.kv_data_type, x, sf, 0, kv_first + j, g, dim);
-    return elements(p.kv_data_type, x, sf, int_at(p.kv_indices, kv_first + j / p.page_size), j % p.page_size, g, dim);
+    return elements(p.kv_data_type, x, sf, int_at(pages, kv_first + j / p.page_size), j % p.page_size, g, dim);
   };
+  const Tensor& v_indices = p.v_indices.defined() ? p.v_indices : p.kv_indices;
   ref::AttentionRequest r;
   r.rows = rows, r.keys = keys, r.heads = p.num_qo_heads, r.kv_heads = p.num_kv_heads, r.dim_vo = p.head_dim_vo;
   r.query = [&](int64_t i, int64_t h) {
@@ -90,11 +92,13 @@ void reference_of_request(const Plan& p, const Call& c, int64_t b) {
     return q;
   };
   r.key = [&](int64_t j, int64_t g) {
-    Row k = cached(c.kv.k, c.kv_sf ? &c.kv_sf->k : nullptr, j, g, p.head_dim_qk);
+    Row k = cached(c.kv.k, c.kv_sf ? &c.kv_sf->k : nullptr, p.kv_indices, j, g, p.head_dim_qk);
     if (rope) rotate(k, static_cast<double>(j), p.rope_scale, p.rope_theta);
     return k;
   };
-  r.value = [&](int64_t j, int64_t g) { return cached(c.kv.v, c.kv_sf ? &c.kv_sf->v : nullptr, j, g, p.head_dim_vo); };
+  r.value = [&](int64_t j, int64_t g) {
+    return cached(c.kv.v, c.kv_sf ? &c.kv_sf->v : nullptr, v_indices, j, g, p.head_dim_vo);
+  };
   r.visible = [&](int64_t i, int64_t j) { return sees(p, b, i, i + before, j, keys); };
   r.logit = [&](int64_t i, int64_t j, int64_t h, double dot) {
     double s = dot * scale * number_at(c.q_head_scales, h) * number_at(c.k_head_scales, h / group);

@@ -26,6 +26,7 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c);
 /// promised ones are cut off; page ids are not checked.
 struct CallTables {
   std::optional<TensorView> pages{};       // [B, width] i32 or i64, any strides; absent: K and V are ragged
+  std::optional<TensorView> v_pages{};     // those of V, of the same type and strides; absent: `pages`
   std::optional<TensorView> lengths{};     // [B] keys, i32, u32 or i64; absent: all rows from first_keys[b] on
   std::optional<TensorView> first_rows{};  // [B + 1]; absent: `rows` for each request
   int64_t rows = 1;                        // query rows of a request, or the most

@@ -77,10 +77,12 @@ Call call_of_block(const T& a, const TensorView& cache, TensorView& lse) {
 }
 /// Keys and values are parts of the same rows.
 void check_value_pages(const T& a) {
-  const attention::SeparateTables t = attention::separate_tables(
-      a.block_tables, *a.seq_lens, {.pages = pages_of(a).size(0), .page_size = pages_of(a).size(1)});
-  FI_CHECK(t.distance == 0, ValueError, "block_tables has the values ", t.distance,
-           " pages behind the keys, but both are on the same pages");
+  attention::for_separate_pages(a.block_tables, *a.seq_lens,
+                                {.pages = pages_of(a).size(0), .page_size = pages_of(a).size(1)},
+                                [](int64_t b, int64_t i, int64_t k, int64_t v) {
+                                  FI_CHECK(k == v, ValueError, "block_tables[", b, "][:, ", i, "] is ", k, " and ", v,
+                                           ", but keys and values are on the same pages");
+                                });
 }
 void check_shapes(const T& a) {
   const int64_t width = a.kv_lora_rank + a.qk_rope_head_dim;

@@ -83,7 +83,7 @@ void for_parts(const Block& a, const F& f) {
 template <class Block>
 TensorView tables_of(const Block& a, int64_t head) {
   if (head != kAllHeads) return a.block_tables.select(0, head);
-  return a.uses_shared_paged_kv_idx ? a.block_tables : a.block_tables.select(1, 0);
+  return a.uses_shared_paged_kv_idx ? a.block_tables : k_tables(a.block_tables);
 }
 template <class Block>
 TensorView lengths_of(const Block& a, int64_t head) {
@@ -108,6 +108,7 @@ Plan plan_of_part(const Block& a, int64_t head, Planning what) {
   const std::string table = head == kAllHeads ? "block_tables" : str("block_tables[", head, "]"),
                     lengths = head == kAllHeads ? "seq_lens" : str("seq_lens[", head, "]");
   set_tables(p, tables_of(a, head), lengths_of(a, head), {table.c_str(), lengths.c_str()}, what);
+  if (known && !a.uses_shared_paged_kv_idx) p.v_indices = compact_table("block_tables", v_tables(a.block_tables));
   set_rows_of(p, a, known);
   if (what == Planning::kWork) set_work(p);
   return p;
@@ -124,11 +125,6 @@ Call call_of_part(const Block& a, int64_t head, TensorView& sinks) {
   const Scale output = scale_of("bmm2_scale", a.bmm2_scale);
   c.v_scale = output.number, c.v_scale_on_device = output.on_device;
   c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
-  if (!a.uses_shared_paged_kv_idx && on_host(a)) {
-    const int64_t distance = separate_tables(a.block_tables, a.seq_lens, c.kv.v).distance;
-    c.kv = with_value_pages_from(c.kv, distance);
-    if (c.kv_sf) c.kv_sf = with_value_pages_from(*c.kv_sf, distance);
-  }
   if (head == kAllHeads) return c;
   const int64_t group = a.query.size(1) / c.kv.k.heads, first = head * group, end = first + group;
   c.q = c.q.slice(1, first, end);
@@ -166,7 +162,8 @@ void check_tables(const Block& a) {
     if (is_sparse(a)) return check_sparse(a);
   if (!a.uses_shared_paged_kv_idx) {
     check_separate_shape(a.block_tables, a.seq_lens);
-    if (on_host(a)) separate_tables(a.block_tables, a.seq_lens, cache_planes(a.kv_cache, a.kv_layout).v);
+    if (on_host(a))
+      for_separate_pages(a.block_tables, a.seq_lens, cache_planes(a.kv_cache, a.kv_layout).v, [](auto...) {});
     return;
   }
   FI_CHECK(a.block_tables.rank() == 2, ValueError, "block_tables is ", to_string(a.block_tables),
@@ -244,6 +241,7 @@ op::Cost cost(const Block& given) {
 template <class Block>
 CallTables device_tables(const Block& a, int64_t head) {
   CallTables t{.pages = tables_of(a, head), .lengths = lengths_of(a, head)};
+  if (!a.uses_shared_paged_kv_idx) t.v_pages = v_tables(a.block_tables);
   if constexpr (requires { a.max_seq_len; }) {
     t.keys = a.max_seq_len, t.rows = a.cum_seq_lens_q ? *a.max_q_len : *a.q_len_per_req;
     t.first_rows = a.cum_seq_lens_q, t.before = a.causal_seqlens_kv_global;
@@ -257,8 +255,6 @@ CallTables device_tables(const Block& a, int64_t head) {
 template <class Block>
 struct Parts {
   static op::Prepared cuda(const Block& a) {
-    if (!a.uses_shared_paged_kv_idx)
-      return op::Unsupported{"uses_shared_paged_kv_idx=False: the kernels read K and V from one table of pages"};
     Launches launches;
     for_parts(a, [&](int64_t head) {
       TensorView sinks;

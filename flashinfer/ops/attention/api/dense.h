@@ -18,7 +18,7 @@ struct TrtllmBatchDecode {
   op::PagedKv kv_cache;
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};  // the library allocates what it needs itself
   // [B, pages] i32|i64; only pages that seq_lens needs are read. With uses_shared_paged_kv_idx=False [B, 2, pages]: of
-  // K, and of V, a constant number of pages behind those of K. With enable_block_sparse_attention [Hkv, B, pages].
+  // K, and of V. With enable_block_sparse_attention [Hkv, B, pages].
   TensorView block_tables;
   TensorView seq_lens;              // [B] tokens in the cache; [Hkv, B] with enable_block_sparse_attention
   int64_t max_seq_len = INT64_MAX;  // at least every seq_lens

@@ -99,6 +99,7 @@ AttentionParams params_of(const Plan& p, const Call& c) {
   a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>(),
   a.kv_len = p.kv_len.data_as<int32_t>();
   a.kv_indices = p.paged ? p.kv_indices.data_as<int32_t>() : nullptr;
+  a.v_indices = p.v_indices.defined() ? p.v_indices.data_as<int32_t>() : nullptr;
   a.page_size = static_cast<int32_t>(p.page_size);
   a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
   a.scale = static_cast<float>(scale_of(p, c));

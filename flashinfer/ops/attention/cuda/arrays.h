@@ -90,6 +90,7 @@ template <class Arrays, class PartialOf, class Launch>
 void for_parts(AttentionCudaParams& all, const Arrays& d, int64_t dvo, const PartialOf& partial_of,
                const Launch& launch) {
   AttentionParams& a = all.a;
+  all.group = static_cast<uint32_t>(a.num_qo_heads / a.num_kv_heads);
   for (size_t i = 0; i < d.parts.size(); ++i) {
     const Part& part = d.parts[i];
     const int64_t heads = a.num_kv_heads, states = part.partial_rows * heads;

@@ -88,7 +88,8 @@ TablePlan::TablePlan(const Plan& plan, const AttentionParams& a, const Call& c, 
     p.request_stride = static_cast<int32_t>(tables.pages->stride(0));
   } else if (!ragged) {
     p.table = ints_of(*tables.pages, tables.pages->stride(1)), p.table_stride = tables.pages->stride(0);
-    p.request_stride = p.width, pages_ = ints(requests * width);
+    p.v_table = tables.v_pages ? tables.v_pages->data() : nullptr;
+    p.request_stride = p.width, pages_ = ints(requests * width * (p.v_table ? 2 : 1));
   }
   if (p.scale[0] || p.scale[1]) scales_ = ints(plan.num_kv_heads);
   if (p.v_scale) v_scales_ = ints(plan.num_kv_heads);
@@ -137,6 +138,9 @@ void TablePlan::make(OnDevice& d, AttentionCudaParams& all) const {
     launch_plan(*kernel_, p);
   }
   all.a.kv_indices = p.pages ? p.pages : tables_.pages ? tables_.pages->data_as<int32_t>() : nullptr;
+  if (tables_.v_pages)
+    all.a.v_indices =
+        p.pages ? p.pages + params_.requests * int64_t{params_.width} : tables_.v_pages->data_as<int32_t>();
   all.a.mask = d.at<uint8_t>(mask_);
   if (p.scales) all.k_head_scales = p.scales;
   if (p.v_scales) all.a.v_head_scales = p.v_scales;

@@ -87,6 +87,7 @@ struct AttentionParams {
   const int32_t* qo_indptr;   // [B+1]; null: request b is token b (decode)
   const int32_t* kv_indptr;   // [B+1], in pages when paged, else in tokens
   const int32_t* kv_indices;  // pages; null: K and V rows of a request follow each other
+  const int32_t* v_indices;   // pages of V, at the places of K's in kv_indices; null: those of K
   const int32_t* kv_len;      // [B]
   int32_t page_size;
 

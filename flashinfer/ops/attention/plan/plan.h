@@ -36,7 +36,8 @@ struct Plan {
   std::string pos_encoding_mode = "NONE";
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32; kv_indptr in pages, or in tokens when ragged
   int64_t max_page = -1;                            // of kv_indices
-  Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
+  Tensor v_indices;  // not recorded: pages of V, where operators without plan() get a table of their own for them
+  Tensor mask, mask_indptr;      // u8 bits and int64 byte offsets; undefined without a mask
   Tensor prefix_len, token_pos;  // multi-item scoring: u32 [B] and u16 [B, token_pos_len]; undefined without
   Tensor alibi_slopes;           // f32 [Hq]; undefined: those of num_qo_heads heads
   op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
@@ -105,6 +106,8 @@ struct DenseTableNames {
 };
 void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& seq_lens,
                      const DenseTableNames& names = {});
+/// A table [B, width] of any strides as contiguous int32.
+Tensor compact_table(std::string_view name, const TensorView& tables);
 /// The shapes alone.
 void check_dense_shape(const Plan& p, const TensorView& block_tables, const TensorView& seq_lens,
                        const DenseTableNames& names = {});

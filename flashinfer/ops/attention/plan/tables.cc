@@ -140,6 +140,10 @@ void check_dense_shape(const Plan& p, const TensorView& tables, const TensorView
   FI_CHECK(seq_lens.size(0) == tables.size(0), ValueError, names.lengths, ".shape[0] is ", seq_lens.size(0), ", but ",
            names.table, ".shape[0] is ", tables.size(0));
 }
+Tensor compact_table(std::string_view name, const TensorView& tables) {
+  const Tensor compact = Tensor::clone(tables);
+  return to_int32(name, compact.view().view({tables.numel()}), tables.numel());
+}
 void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_lens, const DenseTableNames& names) {
   check_dense_shape(p, tables, seq_lens, names);
   p.batch_size = tables.size(0);
@@ -147,8 +151,7 @@ void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_le
   if (tables.dtype() == DType::kI32 && tables.is_contiguous()) {
     p.kv_indices = Tensor(tables.view({p.batch_size * width}), nullptr);  // for this call only
   } else {
-    const Tensor compact = Tensor::clone(tables);
-    p.kv_indices = to_int32(names.table, compact.view().view({p.batch_size * width}), p.batch_size * width);
+    p.kv_indices = compact_table(names.table, tables);
   }
   p.kv_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   p.kv_len = to_int32(names.lengths, seq_lens, p.batch_size);

@@ -124,13 +124,13 @@ struct Rows {
     }
     const int64_t end = p.kv_indices ? p.page_size : INT64_MAX;
     for (int64_t j = first; j < first + count; ++page, entry = 0) {
-      const int64_t pool = p.kv_indices ? p.kv_indices[page] : 0;
-      const KV* kp = static_cast<const KV*>(p.k) + pool * p.k_stride_page;
-      const KV* vp = static_cast<const KV*>(p.v) + pool * p.v_stride_page;
+      const int64_t k_page = p.kv_indices ? p.kv_indices[page] : 0, v_page = p.v_indices ? p.v_indices[page] : k_page;
+      const KV* kp = static_cast<const KV*>(p.k) + k_page * p.k_stride_page;
+      const KV* vp = static_cast<const KV*>(p.v) + v_page * p.v_stride_page;
       if (p.k_sf)
         for (int64_t i = j, e = entry; i < first + count && e < end; ++i, ++e) {
-          k_sf[i] = p.k_sf + pool * p.k_sf_stride_page + e * p.k_sf_stride_n;
-          v_sf[i] = p.v_sf + pool * p.v_sf_stride_page + e * p.v_sf_stride_n;
+          k_sf[i] = p.k_sf + k_page * p.k_sf_stride_page + e * p.k_sf_stride_n;
+          v_sf[i] = p.v_sf + v_page * p.v_sf_stride_page + e * p.v_sf_stride_n;
         }
       for (; j < first + count && entry < end; ++j, ++entry)
         k[j] = kp + entry * p.k_stride_n, v[j] = vp + entry * p.v_stride_n;

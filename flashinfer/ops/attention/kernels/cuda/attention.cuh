@@ -277,14 +277,14 @@ FI_GLOBAL_FN void write_rows(const Outputs<C>& o, RowState (&st)[C.row_tiles()],
 /// whose parameters are `p`.
 template <AttentionCudaConfig C, class H, class Index>
 FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p, const Index& index) {
-  using T = scalar_of_t<C.narrow() ? DType::kF16 : C.q>;  // of the products
+  using T = scalar_of_t<C.product_type()>;
   constexpr uint32_t kTiles = C.row_tiles(), kMyRows = 16 * kTiles, kWarpsQ = C.rows() / kMyRows;
   constexpr int kKeys = C.keys(), kMine = kKeys / C.warps_k, kBlocks = kMine / 8;
   const AttentionTile t = tile_of(pp, index());
   if (t.rows == 0) return;  // spare, in a captured grid: 36 KB of zeros and the epilogue for nothing otherwise
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
-  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  const uint32_t kv_head = block_y(), group = pp.group;
   T* q = reinterpret_cast<T*>(shared());
   char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
   const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.unit_bytes();

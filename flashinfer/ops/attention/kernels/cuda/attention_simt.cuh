@@ -77,7 +77,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   if (t.rows == 0) return;  // spare, in a captured grid
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
-  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  const uint32_t kv_head = block_y(), group = pp.group;
   const uint32_t mine = thread_x() / X::kLanes, rank = thread_x() % X::kLanes;
   const K* k_head = static_cast<const K*>(p.k) + kv_head * p.k_stride_h;
   const K* v_head = static_cast<const K*>(p.v) + kv_head * p.v_stride_h;
@@ -128,8 +128,9 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
       const int32_t key = turn + j * X::kGroups + static_cast<int32_t>(mine);
       in_range[j] = key >= range.first && key < end;
       if (!in_range[j]) continue;
-      load_row<C, X::kPiecesK>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), rank, k[j]);
-      load_row<C, X::kPiecesV>(v_head + key_offset(p, seq, key, p.v_stride_page, p.v_stride_n), rank, v[j]);
+      const KeyOffsets row = key_offsets(p, seq, key);
+      load_row<C, X::kPiecesK>(k_head + row.k, rank, k[j]);
+      load_row<C, X::kPiecesV>(v_head + row.v, rank, v[j]);
     }
 #pragma unroll
     for (int j = 0; j < X::kStep; ++j) {
@@ -137,8 +138,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
       float x[X::kHas] = {}, y[X::kHas] = {};
       if (in_range[j]) {
         widen_row<C, X::kPiecesK>(k[j], rank, x), widen_row<C, X::kPiecesV>(v[j], rank, y);
-        if constexpr (C.rope)
-          rotate<C>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), table(key), rank, x);
+        if constexpr (C.rope) rotate<C>(k_head + key_offsets(p, seq, key).k, table(key), rank, x);
         if constexpr (H::kKey) {
 #pragma unroll
           for (int e = 0; e < X::kHas; ++e)

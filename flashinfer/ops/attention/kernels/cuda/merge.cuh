@@ -33,7 +33,7 @@ FI_GLOBAL_FN void merge_last(const AttentionCudaParams& pp, const typename H::Pa
   if (t.partial < 0 || !comes_last(pp, t, blocks)) return;
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
-  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  const uint32_t kv_head = block_y(), group = pp.group;
   constexpr uint32_t kQuads = kDim / 4;
   constexpr int32_t kFloats = H::kCustom ? 2 : 1, kTurn = 2;
   const int64_t step = int64_t{t.rows} * blocks_y();  // from a chunk to the next

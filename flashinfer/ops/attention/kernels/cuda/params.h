@@ -56,6 +56,8 @@ struct AttentionCudaConfig {
   constexpr int rows() const { return threads / 32 / warps_k * (wide ? 32 : 16); }
   /// Whether elements of K and V become f16 between shared memory and the products.
   constexpr bool narrow() const { return kv != DType::kF16 && kv != DType::kBF16; }
+  /// A function: NVRTC 12.4 does not compile this expression as the argument of a template.
+  constexpr DType product_type() const { return narrow() ? DType::kF16 : q; }
   /// Keys of a tile in shared memory. K and V of one head take 32 KB at D 128; those of decode, which lives on what it
   /// has in flight, also with 8 bits.
   constexpr int keys() const { return narrow() && warps_k > 1 ? 128 : 64; }
@@ -114,6 +116,7 @@ struct AttentionCudaParams {
   const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, of 8-bit caches and without tensor
                                                // cores; or null
   uint32_t tile_pages = 0, tile_entries = 0;   // keys() / page_size and the remainder (paged; a division is a call)
+  uint32_t group = 0;                          // query heads of a KV head; kept here, not divided: registers
   // 0: all KV heads, the columns of the grid, have the same tiles. Else so many each, with partial rows and counters of
   // their own: heads have patterns of their own (block-sparse attention of variable blocks).
   uint32_t tiles_a_head = 0;
@@ -162,6 +165,8 @@ struct AttentionCoresConfig {
   constexpr int groups() const { return threads / lanes(); }
   /// Keys that a group has in flight: beyond a dim of 256 a lane has twice the elements of each, and half of the keys.
   constexpr int step() const { return dqk > 256 || dvo > 256 ? 2 : 4; }
+  /// Left alone, ptxas spills 12 registers on sm_75 for a third block; from sm_80 on it takes registers for two.
+  constexpr int min_blocks() const { return 2; }
 };
 
 }  // namespace flashinfer

@@ -108,11 +108,15 @@ FI_GLOBAL_FN void write_request(const AttentionPlanParams& p, int32_t b, const P
 /// The pages of request b that its length needs, by a warp.
 FI_GLOBAL_FN void copy_pages(const AttentionPlanParams& p, int32_t b) {
   const int32_t pages = ceil_div(Request(p, b).keys, p.page_size);
+  const auto page = [&](const void* table, int32_t i) {
+    const int64_t at = b * p.table_stride + i * p.table.stride;
+    return p.table.type == DType::kI64 ? static_cast<int32_t>(static_cast<const int64_t*>(table)[at])
+                                       : static_cast<const int32_t*>(table)[at];
+  };
   for (int32_t i = static_cast<int32_t>(lane()); i < pages; i += 32) {
-    const AttentionInts& t = p.table;
-    p.pages[int64_t{b} * p.width + i] = static_cast<int32_t>(
-        t.type == DType::kI64 ? static_cast<const int64_t*>(t.data)[b * p.table_stride + i * t.stride]
-                              : static_cast<const int32_t*>(t.data)[b * p.table_stride + i * t.stride]);
+    const int64_t to = int64_t{b} * p.width + i;
+    p.pages[to] = page(p.table.data, i);
+    if (p.v_table) p.pages[int64_t{p.requests} * p.width + to] = page(p.v_table, i);
   }
 }
 

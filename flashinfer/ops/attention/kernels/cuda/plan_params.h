@@ -33,10 +33,11 @@ struct AttentionPlanParams {
   AttentionInts first_keys;
   AttentionInts table;   // [requests][width] pages, copied to `pages`; data null: the kernel reads the caller's
   int64_t table_stride;  // of a request in `table`
+  const void* v_table;   // the same of V's pages, behind those of K in `pages`; or null
   const float *scale[2], *v_scale;  // one number each, or null
   int32_t* qo_indptr;               // [requests + 1]: written, or null
   int32_t *kv_indptr, *kv_len;      // [requests + 1], [requests]: written
-  int32_t* pages;                   // [requests][width]: written with `table`
+  int32_t* pages;                   // [requests][width], with `v_table` twice: written with `table`
   float *scales, *v_scales;         // [num_kv_heads]: the product of `scale`, and `v_scale`; or null
   int64_t* mask_indptr;             // [requests + 1]: written, `mask_stride` bytes apart, or null
   int64_t mask_stride;

@@ -39,13 +39,17 @@ FI_GLOBAL_FN AttentionTile to_write(AttentionTile t) {
 }
 /// Where the state of a partial row of this block's column of the grid is.
 FI_GLOBAL_FN int64_t state_at(int64_t partial_row) { return partial_row * blocks_y() + block_y(); }
-/// Offset of a key's row, without its head.
-FI_GLOBAL_FN int64_t key_offset(const AttentionParams& p, const Seq& s, int32_t key, int64_t stride_page,
-                                int64_t stride_n) {
-  if (!p.kv_indices) return (s.kv_first + key) * stride_n;
+/// Offsets of a key's row in K and in V, without the head.
+struct KeyOffsets {
+  int64_t k, v;
+};
+/// In elements.
+FI_GLOBAL_FN KeyOffsets key_offsets(const AttentionParams& p, const Seq& s, int32_t key) {
+  if (!p.kv_indices) return {(s.kv_first + key) * p.k_stride_n, (s.kv_first + key) * p.v_stride_n};
   const uint32_t page = static_cast<uint32_t>(key) / static_cast<uint32_t>(p.page_size);
-  return p.kv_indices[s.kv_first + page] * stride_page +
-         static_cast<int64_t>(key - static_cast<int32_t>(page) * p.page_size) * stride_n;
+  const int64_t row = key - static_cast<int32_t>(page) * p.page_size;
+  const int64_t id = p.kv_indices[s.kv_first + page], v_id = p.v_indices ? p.v_indices[s.kv_first + page] : id;
+  return {id * p.k_stride_page + row * p.k_stride_n, v_id * p.v_stride_page + row * p.v_stride_n};
 }
 
 /// Whether token i of the request sees key j (both exist).

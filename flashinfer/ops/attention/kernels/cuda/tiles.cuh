@@ -11,11 +11,6 @@
 
 namespace flashinfer::cu::attn {
 
-/// Offsets in bytes of a key's row in K and in V, without the head.
-struct KeyOffsets {
-  int64_t k, v;
-};
-
 /// NVFP4: the offsets of the scales of a tile's keys in K, then in V. They lie behind the KeyOffsets of both tiles.
 template <uint32_t kKeys>
 FI_GLOBAL_FN int64_t* scale_offsets(KeyOffsets* of) {
@@ -82,16 +77,16 @@ struct HeldQueries {
 /// Calls f(row, piece) for the first kUsed of the kPitch pieces of kRows rows that this thread copies. Threads are
 /// assigned to rows by the pitch, mostly a power of two, so that a thread keeps its column, and its rows are apart by a
 /// constant; those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
-template <auto C, int kRows, uint32_t kPitch, uint32_t kUsed, class F>
+template <auto C, int kRows, uint32_t kPitch, uint32_t kUsed, int kAtOnce = 8, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
   constexpr uint32_t kAll = kRows * kPitch;
   if constexpr (C.threads % kPitch == 0) {
     const uint32_t first = thread_x() / kPitch, piece = thread_x() % kPitch;
-#pragma unroll 8
+#pragma unroll kAtOnce
     for (uint32_t row = 0; row < kRows; row += C.threads / kPitch)
       if ((kAll % C.threads == 0 || first + row < kRows) && piece < kUsed) f(first + row, piece);
   } else {
-#pragma unroll 8
+#pragma unroll kAtOnce
     for (uint32_t i = 0; i < kAll; i += C.threads) {
       const uint32_t row = (i + thread_x()) / kPitch, piece = (i + thread_x()) % kPitch;
       if ((kAll % C.threads == 0 || row < kRows) && piece < kUsed) f(row, piece);
@@ -121,14 +116,16 @@ class KeyRows {
     if (thread_x() < kKeys) {
       const int32_t key = first + static_cast<int32_t>(thread_x());
       const int64_t row = paged ? entry_ : s_.kv_first + key, id = paged ? id_ : 0;
+      int64_t v_id = id;  // loaded here where V has a table of its own: a register more for it spills at D 128
+      if (p_.v_indices && key < end_) v_id = p_.v_indices[s_.kv_first + page_];
       const KeyOffsets at{(id * p_.k_stride_page + row * p_.k_stride_n) * kSize,
-                          (id * p_.v_stride_page + row * p_.v_stride_n) * kSize};
+                          (v_id * p_.v_stride_page + row * p_.v_stride_n) * kSize};
       const bool there = key < end_;
       store_shared(&to[thread_x()].k, Pack<int64_t, 2>{{there ? at.k : 0, there ? at.v : 0}});
       if constexpr (kScales) {
         int64_t* sf = scale_offsets<kKeys>(to) + thread_x();
         *sf = there ? id * p_.k_sf_stride_page + row * p_.k_sf_stride_n : 0;
-        sf[kKeys] = there ? id * p_.v_sf_stride_page + row * p_.v_sf_stride_n : 0;
+        sf[kKeys] = there ? v_id * p_.v_sf_stride_page + row * p_.v_sf_stride_n : 0;
       }
     }
     if (!paged) return;
@@ -159,7 +156,12 @@ FI_GLOBAL_FN void copy_keys(char* to, const char* from, const int64_t* offsets, 
     const char* x = from + (left ? at : 0) + load_shared<1>(offsets + 2 * row)[0];
     copy_async<kCopy>(to + swizzle<kPitch>(row, at / 16) * 16 + at % 16, x, !there ? 0 : left < kCopy ? left : kCopy);
   };
-  const auto each = [](const auto& f) { own_pieces<C, C.keys(), kPitch * 16 / kCopy, kUsed>(f); };
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 9
+  constexpr int kAtOnce = C.warps_k > 1 && !C.narrow() ? 4 : 8;  // with eight it spills a register at D 128 on sm_80
+#else
+  constexpr int kAtOnce = 8;  // with four NVRTC 13.5 spills ten at D 128
+#endif
+  const auto each = [](const auto& f) { own_pieces<C, C.keys(), kPitch * 16 / kCopy, kUsed, kAtOnce>(f); };
   if (kWhole && count >= C.keys())  // without a predicate each
     each([&](uint32_t row, uint32_t piece) { copy(row, piece, true); });
   else
