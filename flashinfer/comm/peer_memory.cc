@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "flashinfer/comm/agree.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/cuda/peers.h"
@@ -23,13 +24,6 @@ struct Said {
 };
 constexpr const char* kWhat = "memory of GPUs";
 
-/// ValueError or NotImplementedError, on every rank, when one has a problem.
-void agree(Group& group, const std::string& problem) {
-  const auto problems = group.exchange(kWhat, problem);
-  for (size_t r = 0; r < problems.size(); ++r)
-    FI_CHECK(problems[r].empty(), NotImplementedError, "rank ", r, ": ", problems[r]);
-}
-
 }  // namespace
 
 PeerMemory::PeerMemory(Group& group, Device device)
@@ -39,21 +33,11 @@ std::shared_ptr<PeerMemory> PeerMemory::share(Group& group, Device device, int64
   FI_CHECK(group.one_machine(), NotImplementedError, "the ranks of group '", group.name(),
            "' are on several machines, whose GPUs do not access each other's memory");
   std::shared_ptr<PeerMemory> memory(new PeerMemory(group, device));
-  std::string said, problem;
-  try {
-    said = memory->export_own(bytes);
-  } catch (const Error& e) {
-    problem = e.message();
-  }
-  agree(group, problem);
+  constexpr ErrorKind kCannot = ErrorKind::kNotImplementedError;
+  std::string said;
+  on_every_rank(group, kWhat, [&] { said = memory->export_own(bytes); }, kCannot);
   const auto all = group.exchange(kWhat, said);
-  problem.clear();
-  try {
-    memory->import_from(group, all);
-  } catch (const Error& e) {
-    problem = e.message();
-  }
-  agree(group, problem);
+  on_every_rank(group, kWhat, [&] { memory->import_from(group, all); }, kCannot);
   memory->shared_ = true;
   return memory;
 }

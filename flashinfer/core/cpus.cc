@@ -75,12 +75,13 @@ int cgroup_cpus() {
 
 }  // namespace
 
+int cpu_quota() {
+  static constinit Once<int> quota;
+  return quota.get(cgroup_cpus);
+}
 int usable_cpus() {
   static constinit Once<int> cpus;
-  return cpus.get([] {
-    const int limit = cgroup_cpus();
-    return limit == 0 ? affinity_cpus() : std::min(limit, affinity_cpus());
-  });
+  return cpus.get([] { return smaller_limit(cpu_quota(), affinity_cpus()); });
 }
 
 }  // namespace flashinfer

@@ -16,7 +16,9 @@ Executor own_executor();
 /// Sets the executor of contexts created from now on without another one.
 void set_default_executor(const Executor& e);
 
-/// Number of CPUs this process may use: its affinity mask, reduced by a cgroup quota (rounded up). At least 1.
+/// CPUs that the cgroup quota of this process allows, rounded up; 0: it has none.
+int cpu_quota();
+/// Number of CPUs this process may use: its affinity mask, reduced by that quota. At least 1.
 int usable_cpus();
 
 class ThreadPool {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "flashinfer/comm/group.h"
@@ -67,6 +68,8 @@ void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, co
         {kernel.name, l, e.options.count ? std::make_shared<emu::Counts>(std::move(report.counts)) : nullptr});
 }
 
+/// The GPU of a rank that has not launched: none of those that run.
+static constexpr int kNoLaunch = std::numeric_limits<int>::max();
 struct EmulatedRanks::Outcome {
   bool ended = false;
   std::string error;
@@ -76,7 +79,7 @@ struct EmulatedRanks::Made {
   const CudaKernel* kernel = nullptr;  // null: `reason`
   std::vector<char> params;
   cuda::Launch launch;
-  uint64_t seed = 0;
+  uint64_t seed = 0, among = ~uint64_t{0};
   bool count = false;
   std::string reason;
   std::shared_ptr<Outcome> outcome = std::make_shared<Outcome>();
@@ -90,58 +93,72 @@ void EmulatedRanks::add_memory(int rank, const void* begin) {
   memory_.emplace_back(begin, rank);
 }
 
-std::string EmulatedRanks::run(size_t launches, std::shared_ptr<const emu::Counts>& counts) {
-  const Made& first = std::ranges::find_if(made_, [](const auto& m) { return !m.empty(); })->front();
-  Emulated e(first.kernel->device, first.seed, first.count);
-  for (emu::Range& r : e.memory)
-    for (const auto& [begin, rank] : memory_)
-      if (r.begin == begin) r.gpu = rank;
-  std::vector<std::vector<emu::Work>> gpus;  // of the ranks that have made a launch
-  for (const auto& made : made_) {
-    if (made.empty()) continue;
+std::vector<int> EmulatedRanks::missing(uint64_t among) const {
+  std::vector<int> ranks;
+  for (size_t r = 0; r < made_.size(); ++r)
+    if ((among >> r & 1) && made_[r].empty()) ranks.push_back(static_cast<int>(r));
+  return ranks;
+}
+
+std::string EmulatedRanks::run(size_t launches, uint64_t among, std::shared_ptr<const emu::Counts>& counts) {
+  std::vector<std::vector<emu::Work>> gpus;          // of the ranks that have made a launch
+  std::vector<int> gpu_of(made_.size(), kNoLaunch);  // by rank
+  const Made* head = nullptr;
+  for (size_t r = 0; r < made_.size(); ++r) {
+    const auto& made = made_[r];
+    if (!(among >> r & 1) || made.empty()) continue;
+    if (!head) head = &made.front();
+    gpu_of[r] = static_cast<int>(gpus.size());
     gpus.emplace_back();
     for (size_t i = 0; i < std::min(launches, made.size()); ++i)
       gpus.back().push_back({made[i].kernel->emulated, made[i].params.data(), made[i].params.size(), made[i].launch});
   }
+  const Made& first = *head;
+  Emulated e(first.kernel->device, first.seed, first.count);
+  for (emu::Range& range : e.memory)
+    for (const auto& [begin, rank] : memory_)
+      if (range.begin == begin) range.gpu = gpu_of[static_cast<size_t>(rank)];
   emu::Report report = emu::run_together(gpus, e.options);
   if (!report.error.empty()) return findings_of(first.kernel->name, first.seed, report.error);
   if (first.count) counts = std::make_shared<emu::Counts>(std::move(report.counts));
   return {};
 }
 
-/// Every rank has made its first launch, or has abandoned it.
-void EmulatedRanks::run_first() {
+/// Every rank of `among` has made its first launch, or has abandoned it.
+void EmulatedRanks::run_first(uint64_t among) {
   Outcome all;
-  for (const auto& made : made_)
-    if (made.front().kernel == nullptr && all.error.empty()) all.error = made.front().reason;
-  if (all.error.empty()) all.error = run(1, all.counts);
-  for (auto& made : made_) {
-    *made.front().outcome = {true, all.error, all.counts};
-    made.pop_front();
+  for (size_t r = 0; r < made_.size(); ++r)
+    if ((among >> r & 1) && made_[r].front().kernel == nullptr && all.error.empty())
+      all.error = made_[r].front().reason;
+  if (all.error.empty()) all.error = run(1, among, all.counts);
+  for (size_t r = 0; r < made_.size(); ++r) {
+    if (!(among >> r & 1)) continue;
+    *made_[r].front().outcome = {true, all.error, all.counts};
+    made_[r].pop_front();
   }
   ended_.notify_all();
 }
 
 void EmulatedRanks::launch(int rank, const CudaLoaded& loaded, const void* params, size_t bytes,
-                           const cuda::Launch& launch, double seconds) {
+                           const cuda::Launch& launch, uint64_t among, double seconds) {
   const char* const first = static_cast<const char*>(params);
   Made made{loaded.kernel, {first, first + bytes}, launch};
   made.seed = t_emulation ? t_emulation->seed_ : static_cast<uint64_t>(env::integer("FLASHINFER_EMU_SEED"));
   made.count = t_emulation && t_emulation->count_;
+  made.among = among;
   const auto outcome = made.outcome;
-  const auto missing = [&] {
-    std::string list;
-    for (size_t r = 0; r < made_.size(); ++r)
-      if (made_[r].empty()) list += str(list.empty() ? "" : ", ", r);
-    return list;
-  };
   std::unique_lock lock(mutex_);
   made_[static_cast<size_t>(rank)].push_back(std::move(made));
   if (held_) return;
-  if (missing().empty()) run_first();
+  if (missing(among).empty()) run_first(among);
   const bool in_time = ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return outcome->ended; });
-  FI_CHECK(in_time, comm::GroupError, "rank ", missing(), " has not launched ", loaded.kernel->name, " within ",
-           seconds, " s (FLASHINFER_COMM_TIMEOUT_S)");
+  const auto late = [&] {
+    std::string list;
+    for (const int r : missing(among)) list += str(list.empty() ? "" : ", ", r);
+    return list;
+  };
+  FI_CHECK(in_time, comm::GroupError, "rank ", late(), " has not launched ", loaded.kernel->name, " within ", seconds,
+           " s (FLASHINFER_COMM_TIMEOUT_S)");
   if (!outcome->error.empty()) throw comm::GroupError(outcome->error);
   if (t_emulation) t_emulation->launches_.push_back({loaded.kernel->name, launch, outcome->counts});
 }
@@ -151,7 +168,10 @@ void EmulatedRanks::abandon(int rank, const std::string& reason) {
   Made made;
   made.reason = str("rank ", rank, " raised ", reason);
   made_[static_cast<size_t>(rank)].push_back(std::move(made));
-  if (std::ranges::none_of(made_, [](const auto& m) { return m.empty(); })) run_first();
+  uint64_t among = ~uint64_t{0};
+  for (const auto& others : made_)
+    if (!others.empty() && others.front().kernel && (others.front().among >> rank & 1)) among = others.front().among;
+  if (missing(among).empty()) run_first(among);
 }
 
 HeldLaunches::HeldLaunches(EmulatedRanks& ranks) : ranks_(ranks) {
@@ -169,7 +189,7 @@ void HeldLaunches::run() {
   for (const auto& made : ranks_.made_) most = std::max(most, made.size());
   FI_CHECK(most > 0, ValueError, "no rank has made a launch");
   std::shared_ptr<const emu::Counts> counts;
-  const std::string error = ranks_.run(most, counts);
+  const std::string error = ranks_.run(most, ~uint64_t{0}, counts);
   for (auto& made : ranks_.made_) made.clear();
   if (!error.empty()) throw RuntimeError(error);
 }

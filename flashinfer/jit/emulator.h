@@ -54,7 +54,7 @@ void (*load_emulated(const std::string& path, std::string& error))(const void*);
 void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& launch);
 
 /// Ranks of a group in threads of this process, each of which is a GPU of its own on the emulator. Launches that wait
-/// for other ranks run at the same time: the ranks' n-th ones, when all ranks have made them.
+/// for other ranks run at the same time: the ranks' n-th ones, when all ranks that take part have made them.
 class EmulatedRanks {
  public:
   explicit EmulatedRanks(int ranks);
@@ -64,10 +64,11 @@ class EmulatedRanks {
 
   /// The allocation that begins at `begin` is memory of that rank's GPU: accesses of the others are counted.
   void add_memory(int rank, const void* begin);
-  /// The launch of a rank; returns when all ranks' launches have ended. comm::GroupError with the emulator's findings,
-  /// on every rank; or a rank has abandoned its launch, or has not launched within `seconds`.
+  /// The launch of a rank; returns when the launches of all ranks in `among` (bit r: rank r) have ended.
+  /// comm::GroupError with the emulator's findings, on every rank; or a rank has abandoned its launch, or has not
+  /// launched within `seconds`.
   void launch(int rank, const CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch,
-              double seconds);
+              uint64_t among, double seconds);
   /// The rank will not make its next launch, which the others make or will make: they get an error with the reason.
   void abandon(int rank, const std::string& reason);
 
@@ -75,9 +76,11 @@ class EmulatedRanks {
   friend class HeldLaunches;
   struct Outcome;
   struct Made;  // a launch, or the reason why there is none
-  void run_first();
-  /// The first launches of each rank, as far as it has made them; the emulator's findings.
-  std::string run(size_t launches, std::shared_ptr<const emu::Counts>& counts);
+  /// The ranks of `among` that have made no launch.
+  std::vector<int> missing(uint64_t among) const;
+  void run_first(uint64_t among);
+  /// The first launches of the ranks in `among`, as far as they have made them; the emulator's findings.
+  std::string run(size_t launches, uint64_t among, std::shared_ptr<const emu::Counts>& counts);
   std::mutex mutex_;
   std::condition_variable ended_;
   std::vector<std::deque<Made>> made_;  // by rank

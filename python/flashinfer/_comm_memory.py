@@ -15,15 +15,28 @@ def connect(comm):
     return _native.function("comm.connect")(name, comm.Get_rank(), comm.Get_size())
 
 
+def agreed_device(comm, device):
+    """`device`, or absent the current GPU once torch has used one, else the CPU. Collective: ValueError on all ranks when some have GPUs and others the CPU, as
+    when only some have used theirs yet."""
+    device = str(device or _current_device())
+    kind = device.partition(":")[0]
+    _agree(comm, None if kind in ("cpu", "cuda", "emu") else f"device is {device!r}, but must be 'cpu', 'cuda:N' or 'emu'", "shared memory")
+    kinds = comm.allgather(kind)
+    for rank, other in enumerate(kinds):
+        if other != kinds[0]:
+            raise ValueError(f"shared memory: the device of rank {rank} is {other!r}, but that of rank 0 is {kinds[0]!r}: pass `device`")
+    return device
+
+
 def share(comm, size, transport="", device="cpu"):
     """Memory of all ranks as a tensor uint8 [ranks, size], each row written by a rank. Collective. It lives as long as the tensor. The rows
     of others are theirs at once only in shared memory (transport "shm"); else the calls of the library bring what they need. On a GPU (`device`; None: the current
-    one once torch has used it, else the CPU) all rows are this rank's."""
+    one once torch has used it, else the CPU) all rows are this rank's, and `transport` is "peers", "nccl" or "" for either."""
     import torch
 
-    device = str(device or _current_device())
+    device = agreed_device(comm, device)
     if device != "cpu":
-        return torch.from_dlpack(_native.function("comm.share_on_gpu")(connect(comm), size, device))
+        return torch.from_dlpack(_native.function("comm.share_on_gpu")(connect(comm), size, device, transport or "auto"))
     return torch.from_dlpack(_native.function("comm.share")(connect(comm), size, transport))
 
 

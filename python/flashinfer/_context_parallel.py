@@ -73,7 +73,9 @@ def decode_cp_a2a_alltoall(partial_o, softmax_stats, workspace, cp_rank, cp_size
     try:
         results = _alltoall_into(partial_o, softmax_stats, workspace, cp_rank, cp_size, enable_pdl, o, stats)
     except ValueError as error:
-        raise AlltoallArgumentError(*error.args) from None
+        if type(error) is not ValueError:
+            raise
+        raise AlltoallArgumentError(*error.args) from error
     return (o, stats) if out is not None else tuple(results)
 
 

@@ -5,7 +5,6 @@ import enum
 from . import _make
 from ._comm import AllReduceFusionWorkspace, checking
 from ._comm_backends import resolved
-from ._support import on_cpu
 
 _mixed = _make.package.exports["mixed_comm_into"]
 _ELEMENTS = 1 << 20  # of the memory: larger tensors go through it in pieces
@@ -22,7 +21,7 @@ class MixedCommOp(enum.IntEnum):
 
 
 class MixedCommMode(enum.IntEnum):
-    """FlashInfer's ways on GPUs. On CPU tensors all are one: the same call, the same bits."""
+    """FlashInfer's ways on GPUs. Here all are one: the same call, the same bits."""
 
     FUSED_OPT_WAITS_MC = 0
     FUSED_OPT_WAITS_UC = 1
@@ -47,7 +46,7 @@ def _sizes(size, tp, dp, what):
 
 
 class MixedCommHandler:
-    """The ranks and their memory for run_mixed_comm: shared memory of one machine, on which nodes are only numbers. Collective.
+    """The ranks and their memory for run_mixed_comm: shared memory of one machine, or of its GPUs, on which nodes are only numbers. Collective.
 
     Args:
         world_rank: inter_rank * local_size + local_rank
@@ -58,7 +57,7 @@ class MixedCommHandler:
         inter_size: nodes
         local_tp_size, local_dp_size, inter_tp_size, inter_dp_size: how ranks and nodes are divided; None: what the other leaves
         dtype: float16 or bfloat16
-        device: "cpu"
+        device: of the tensors, "cpu" or this rank's GPU
         grid_size, max_block_size, min_block_size, min_num_steps, ib_enable_ibgda, should_init_nvshmem: of GPU kernels; they change nothing
         use_autotune: the mode of a call without one is AUTOTUNE; else NCCL_ONE or NCCL_TP_DP
         comm_backend: a communicator; None: torch.distributed, MPI, or one rank
@@ -79,16 +78,19 @@ class MixedCommHandler:
                              f"{inter_rank * local_size + local_rank}, and inter_size * local_size, {inter_size * local_size}")
         if dtype not in (torch.float16, torch.bfloat16):
             raise ValueError(f"MixedCommHandler: dtype is {dtype}, but must be torch.float16 or torch.bfloat16")
-        if torch.device(device).type != "cpu":
-            raise ValueError(f"MixedCommHandler: device is {device}, but ranks communicate on CPU tensors alone")
+        device = torch.device(device)
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"MixedCommHandler: device is {device}, but must be 'cpu' or this rank's 'cuda:N'")
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
         self.local_tp_size, self.local_dp_size = _sizes(local_size, local_tp_size, local_dp_size, "local")
         self.inter_tp_size, self.inter_dp_size = _sizes(inter_size, inter_tp_size, inter_dp_size, "inter")
-        self.world_rank, self.world_size, self.dtype, self.device = world_rank, world_size, dtype, torch.device("cpu")
+        self.world_rank, self.world_size, self.dtype, self.device = world_rank, world_size, dtype, device
         self.tp_size, self.dp_size = self.local_tp_size * self.inter_tp_size, self.local_dp_size * self.inter_dp_size
         self.tp_rank = local_rank % self.local_tp_size + inter_rank % self.inter_tp_size * self.local_tp_size
         self.dp_rank = local_rank // self.local_tp_size + inter_rank // self.inter_tp_size * self.local_dp_size
         self.use_autotune = use_autotune
-        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, resolved(comm_backend), device="cpu")
+        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, resolved(comm_backend), device=str(device))
         self.is_running = True
 
     def get_valid_op_list(self):
@@ -143,7 +145,6 @@ def _check(op, handler, x_in, x_out, mode):
         raise ValueError(f"x_out is {x_out.dtype} of shape {tuple(x_out.shape)}, but should be {x_in.dtype} of shape {want}")
 
 
-@on_cpu()
 def run_mixed_comm(op, handler, x_in, x_out=None, mode=None):
     """Sums in float32 over the ranks of tensor parallelism, rounded once, with those of data parallelism gathered or scattered along axis 0. Collective.
 
@@ -168,4 +169,4 @@ def run_mixed_comm(op, handler, x_in, x_out=None, mode=None):
     return result if x_out is None else x_out
 
 
-run_mixed_comm.fi_trace = _mixed.fi_trace
+vars(run_mixed_comm).update(vars(_mixed))  # fi_trace and the questions about back ends

@@ -3,9 +3,9 @@
 import warnings
 
 from . import _make, _native
-from ._comm import _agree, _current_device
+from ._comm import _agree
 from ._comm_backends import resolved
-from ._comm_memory import MnnvlConfig, MnnvlMemory, share
+from ._comm_memory import MnnvlConfig, MnnvlMemory, agreed_device, share
 
 _initialize = _make.package.exports["moe_a2a_initialize"]
 _dispatch_into = _make.package.exports["moe_a2a_dispatch_into"]
@@ -150,12 +150,12 @@ class MoeAlltoAll:
         self.ep_size, self.ep_rank = mapping.moe_ep_size, mapping.moe_ep_rank
         self.max_num_tokens, self.top_k, self.num_experts = max_num_tokens, top_k, num_experts
         self.workspace_size_per_rank, self.eplb_stats_num_experts, self.enable_rank_mask = workspace_size_per_rank, eplb_stats_num_experts, enable_rank_mask
-        self._mapping, self._comm, self._device = mapping, comm, str(device or _current_device())
+        self._mapping, self._comm, self._device = mapping, comm, agreed_device(comm, device)
         self._share()
 
     def _share(self):
         """Makes the memory. Collective."""
-        self.workspace = share(self._comm, self.workspace_size_per_rank, device=self._device)
+        self.workspace = share(self._comm, self.workspace_size_per_rank, "" if self._device == "cpu" else "peers", self._device)
         self.metainfo = _initialize(self.workspace, self.ep_rank, self.ep_size, self.max_num_tokens, self.eplb_stats_num_experts).cpu()
         self._reset()
 

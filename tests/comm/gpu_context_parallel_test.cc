@@ -82,5 +82,20 @@ TEST_F(GpuCollectives, SumsOfASpreadContext) {
       });
 }
 
+/// A rank that raised alone would leave the others waiting.
+TEST_F(GpuCollectives, MemoryThatOneRankCannotHaveIsAnErrorOnAll) {
+  const auto with = [](Device device, int64_t bytes_of_1, const char* backend) {
+    const std::string name = fresh_name();
+    return run_threads(2, [&](int r) {
+      share_on_gpu(comm::Group::connect(name, r, 2), r ? device : kEmu, r ? bytes_of_1 : 512, r ? backend : "auto");
+    });
+  };
+  for (const Outcome& o : with(kEmu, 0, "auto")) EXPECT_HAS(o, "rank 1: share_on_gpu: bytes is 0");
+  for (const Outcome& o : with(kCpu, 512, "auto")) EXPECT_HAS(o, "rank 1: share_on_gpu: device is cpu");
+  for (const Outcome& o : with(kEmu, 512, "shm")) EXPECT_HAS(o, "rank 1: share_on_gpu: backend is 'shm'");
+  for (const Outcome& o : with(kEmu, 513, "auto"))
+    EXPECT_HAS(o, "rank 1 has bytes=513, backend='auto', but rank 0 has");
+}
+
 }  // namespace
 }  // namespace flashinfer

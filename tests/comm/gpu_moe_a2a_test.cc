@@ -40,7 +40,30 @@ TEST(GpuMoeA2a, LowPrecisionAndQuantisedSums) {
     check_quantised(r, DType::kU8, DType::kF8E4M3, 2);
   });
 }
-TEST(GpuMoeA2a, DispatchesInAnyOrderAndRanksThatTheMaskLeavesOut) {
+TEST(GpuMoeA2a, RanksThatTheMaskLeavesOutAreNotWaitedFor) {
+  on_ranks({.ranks = 3, .experts = 9, .top_k = 4, .active = 0b101}, [](Rank& r) {
+    if (r.rank != 1) {
+      for (int round = 0; round < 2; ++round) {
+        r.dispatch();
+        check_received(r);
+        const Tensor y = r.computed();
+        check_combined(r, moe_a2a_combine(r.combine_args(y)).view());
+      }
+      check_that_none_comes_back(r);
+    }
+    r.group->barrier();
+  });
+}
+TEST(GpuMoeA2a, StatisticsOnTheHostAreAnError) {
+  on_ranks({.ranks = 1}, [](Rank& r) {
+    MoeA2aDispatch a = r.dispatch_args();
+    const Tensor host = to_device(r.stats, kCpu);
+    a.eplb_local_stats = host;
+    const std::string said = outcome_of([&] { moe_a2a_dispatch(a, r.memory); });
+    check(said.find("eplb_local_stats is on cpu, but the workspace was made for emu") != said.npos, said);
+  });
+}
+TEST(GpuMoeA2a, DispatchesInAnyOrder) {
   on_ranks({.ranks = 2}, [](Rank& r) {
     for (int round = 0; round < 4; ++round) {
       r.dispatch();

@@ -253,6 +253,21 @@ inline std::pair<Tensor, Tensor> quantised(const TensorView& sums, DType scales,
   const op::Results r = nvfp4_quantize({.a = sums, .a_global_sf = 2.5, .sfLayout = layout});
   return {r[0], r[1]};
 }
+/// After calls without rank 1: no later call has it, whatever was initialised in between.
+inline void check_that_none_comes_back(Rank& r) {
+  for (const bool again : {false, true}) {
+    if (again)
+      moe_a2a_initialize({.workspace = r.memory,
+                          .ep_rank = r.rank,
+                          .ep_size = r.s.ranks,
+                          .max_num_tokens = r.s.most,
+                          .eplb_stats_num_experts = 5});
+    MoeA2aDispatch a = r.dispatch_args();
+    a.active_rank_mask = std::nullopt;
+    const std::string said = outcome_of([&] { moe_a2a_dispatch(a, r.memory); });
+    check(said.find("active_rank_mask is None, but rank 1 was left out") != said.npos, said);
+  }
+}
 inline std::string bytes_of(const TensorView& t) {
   return {static_cast<const char*>(t.data()), static_cast<size_t>(t.numel() * t.item_size())};
 }

@@ -79,6 +79,7 @@ TEST(MoeA2a, RanksThatTheMaskLeavesOutAreNotWaitedFor) {
       r.compute(y);
       check_combined(r, moe_a2a_combine(r.combine_args(y)).view());
     }
+    check_that_none_comes_back(r);
   }));
 }
 

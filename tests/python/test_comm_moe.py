@@ -146,6 +146,16 @@ def check_mask(backend, rank):
     out = a2a.combine(got, MOST, output_dtype=torch.float32, active_rank_mask=mask)
     copies = torch.stack([torch.isin(torch.arange(tokens(rank)), sent(rank, r)) for r in (0, 1, 3)]).sum(0)
     assert torch.equal(out, x.float() * copies[:, None])
+    with pytest.raises(ValueError, match="active_rank_mask is None, but rank 2 was left out of an earlier call"):
+        a2a.dispatch(ids, [x], MOST)
+
+
+def check_devices(backend, rank):
+    """Ranks that choose different devices all get an error."""
+    with pytest.raises(ValueError, match="the device of rank 1 is 'cuda', but that of rank 0 is 'cpu'"):
+        made(backend, rank, device="cuda:0" if rank == 1 else "cpu")
+    with pytest.raises(ValueError, match="rank 2: device is 'tpu'"):
+        made(backend, rank, device="tpu" if rank == 2 else "cpu")
 
 
 def experts(x, ids, scales, first, count, weights):

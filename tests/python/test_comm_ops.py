@@ -114,6 +114,8 @@ def check_mixed(backend, rank):
     h.shutdown()
     with pytest.raises(ValueError, match="local_tp_size is 3"):
         handler(3, None)
+    with pytest.raises((RuntimeError, NotImplementedError), match="cuda"):  # there is no GPU
+        comm.MixedCommHandler(rank, RANKS, rank, RANKS, 0, 1, RANKS, None, 1, 1, torch.bfloat16, "cuda:0", comm_backend=backend)
 
 
 def check_sums_and_products(backend, rank):

@@ -183,6 +183,8 @@ def test_interleaved_experts_give_the_bits_of_plain_ones(kind, dtype):
     assert torch.equal(run(sm90, folded, [*(r.view(dtype) if r.dtype == torch.bfloat16 else r for r in rest)], **packed), run(codes, scales, rest))
     with pytest.raises(ValueError, match="both are interleaved for SM90, or none"):
         run(sm90, [folded[0], scales[1]], rest)
+    with pytest.raises(ValueError, match="both are interleaved for SM90, or none" if kind == "fp4" else "group scales of gemm2"):
+        run(codes, [scales[0], folded[1]], rest)
     with pytest.raises(ValueError, match="as interleave_moe_scales_for_sm90_mixed_gemm returns"):
         run(sm90, [folded[1], folded[1]], rest)
     if kind == "fp4":

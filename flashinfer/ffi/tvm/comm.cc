@@ -67,11 +67,12 @@ TVM_FFI_STATIC_INIT_BLOCK() {
     return to_tvm(
         comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>(), std::string(a[2].cast<tvm::String>())));
   });
-  set("share_on_gpu", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, device) -> [size, bytes] u8
+  set("share_on_gpu", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, device, backend) -> [size, bytes] u8
     const std::string device = a[2].cast<tvm::String>();
     const auto parsed = parse_device(device);
     FI_CHECK(parsed, ValueError, "device is '", device, "', but must be a GPU: 'cuda:N'");
-    return to_tvm(share_on_gpu(group_of(a[0]).shared_from_this(), *parsed, a[1].cast<int64_t>()));
+    return to_tvm(share_on_gpu(group_of(a[0]).shared_from_this(), *parsed, a[1].cast<int64_t>(),
+                               std::string(a[3].cast<tvm::String>())));
   });
   set("moe_a2a_workspace_size", [](tvm::PackedArgs a) -> tvm::Any {
     return moe_a2a_get_workspace_size_per_rank(a[0].cast<int64_t>(), a[1].cast<int64_t>(), a[2].cast<int64_t>(),

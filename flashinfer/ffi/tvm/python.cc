@@ -259,12 +259,16 @@ struct ThreadContext {
 };
 bool g_share_openmp = false;  // set before the first call
 
-/// torch computes in this process: its OpenMP workers run our tasks too (core/openmp.h), all of them, even where
-/// the runtime has bound this thread to one CPU. False when it has none.
+/// torch computes in this process: its OpenMP workers run our tasks too (core/openmp.h), even where the runtime
+/// has bound this thread to one CPU: as many as there are, but no more than the CPU quota of the process. False when
+/// it has none.
 bool share_openmp() {
   if (!env::flag("FLASHINFER_SHARE_OPENMP")) return false;
   int threads = default_executor().threads;
-  if (env::integer("FLASHINFER_NUM_THREADS") <= 0) threads = std::max(threads, openmp_threads());
+  if (env::integer("FLASHINFER_NUM_THREADS") <= 0) {
+    const int quota = cpu_quota(), workers = openmp_threads();
+    threads = std::max(threads, quota > 0 ? std::min(workers, quota) : workers);
+  }
   const Executor e = openmp_executor(threads);
   if (!e.run) return false;
   set_default_executor(e);

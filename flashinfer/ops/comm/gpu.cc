@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flashinfer/comm/agree.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/ops/comm/kernels/cuda_params.h"
@@ -32,7 +33,8 @@ void share_memory(AllReduceGpu& gpu, Group& group, int64_t bytes) {
   gpu.slot = round_up(std::max(bytes, gpu.ranks * kLeastOfRank), 256);
   gpu.memory =
       flashinfer::comm::PeerMemory::share(group, gpu.device, kAllReduceFlagBytes + kAllReduceGpuSlots * gpu.slot);
-  gpu.words = Tensor::zeros({kPhaseWords}, DType::kU32, gpu.device);
+  flashinfer::comm::on_every_rank(group, "memory of GPUs",
+                                  [&] { gpu.words = Tensor::zeros({kPhaseWords}, DType::kU32, gpu.device); });
   if (gpu.device.type != DeviceType::kEmu) return;
   gpu.emulated = meet_emulated(group);
   gpu.emulated->add_memory(gpu.rank, gpu.memory->of(gpu.rank));
@@ -63,9 +65,10 @@ void AllReduceGpu::abandon(const std::string& reason) {
     said->abandon(reason);
   if (nccl) nccl->abandon(reason);
 }
-void AllReduceGpu::launch(const jit::CudaLoaded& kernel, const void* params, size_t size, const cuda::Launch& l) const {
+void AllReduceGpu::launch(const jit::CudaLoaded& kernel, const void* params, size_t size, const cuda::Launch& l,
+                          uint64_t among) const {
   if (!emulated) return jit::launch(kernel, params, size, l);
-  emulated->launch(rank, kernel, params, size, l, flashinfer::comm::timeout_seconds());
+  emulated->launch(rank, kernel, params, size, l, among, flashinfer::comm::timeout_seconds());
   said->check();
 }
 
@@ -73,7 +76,8 @@ std::shared_ptr<AllReduceGpu> connect_gpus(const std::shared_ptr<Group>& group, 
                                            const std::string& backend) {
   auto gpu = std::make_shared<AllReduceGpu>();
   gpu->device = device, gpu->rank = group->rank(), gpu->ranks = group->size();
-  gpu->blocks = std::min(kAllReduceBlocks, jit::multiprocessors(device));
+  flashinfer::comm::on_every_rank(*group, "blocks of a launch",
+                                  [&] { gpu->blocks = std::min(kAllReduceBlocks, jit::multiprocessors(device)); });
   for (const std::string& blocks : group->exchange("blocks of a launch", std::to_string(gpu->blocks)))
     gpu->blocks = std::min(gpu->blocks, std::stoi(blocks));
   std::string why_no_peers;

@@ -38,8 +38,9 @@ struct AllReduceGpu {
   void begin(const flashinfer::comm::Signature& call);
   /// This rank raises `reason` instead of its next launch.
   void abandon(const std::string& reason);
-  /// A cooperative launch that waits for the other ranks'.
-  void launch(const jit::CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch) const;
+  /// A cooperative launch that waits for those of the ranks in `among`.
+  void launch(const jit::CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch,
+              uint64_t among = ~uint64_t{0}) const;
 };
 /// Collective. `bytes`: of the largest input. backend: "peers", "nccl", or "auto": peers where all GPUs access each
 /// other's memory, else NCCL. NotImplementedError on every rank: the reasons why these ranks can use neither.

@@ -54,7 +54,6 @@ struct Dispatch {
   MoePlanCudaParams planned;
   MoeSendCudaParams sent;
   MoeA2aHeader after;  // the call
-  MoeA2aOffsets offsets;
 
   void run() {
     AllReduceGpu& gpu = *share->gpu;
@@ -64,14 +63,14 @@ struct Dispatch {
         {.grid = {static_cast<unsigned>(gpu.ranks), 1, 1}, .block = {kThreads, 1, 1}, .shared_bytes = 128});
     sent.meet = gpu.meet(signature);
     sent.meet.among = sent.active;
-    sent.waits = overwrites(*header, offsets);
     // As many blocks on all ranks, whatever the tokens of each.
     const int64_t blocks = std::min<int64_t>(gpu.blocks, sent.runtime_max);
     gpu.launch(*send, &sent, sizeof sent,
                {.grid = {static_cast<unsigned>(blocks), 1, 1},
                 .block = {kThreads, 1, 1},
                 .shared_bytes = kMeetSharedBytes,
-                .cooperative = true});
+                .cooperative = true},
+               sent.active);
     *header = after;
   }
 };
@@ -101,7 +100,8 @@ struct Combine {
                {.grid = {static_cast<unsigned>(blocks), 1, 1},
                 .block = {static_cast<unsigned>(threads), 1, 1},
                 .shared_bytes = kMeetSharedBytes + (kMoeA2aRanks + 1) * sizeof(void*),
-                .cooperative = true});
+                .cooperative = true},
+               active);
     header->dispatched = 0;
   }
 };
@@ -126,8 +126,7 @@ op::Prepared prepare_dispatch_on_gpu(const MoeA2aDispatch& a, const MoeA2aMemory
              .send = &jit::cuda_kernel<kSendCuda>(config, gpu.device),
              .planned = {},
              .sent = {},
-             .after = *m.header,
-             .offsets = {a.input_payloads, m.layout.payloads, a.ep_size, a.runtime_max_tokens_per_rank}};
+             .after = *m.header};
   for (const jit::CudaLoaded* k : {d.plan, d.send})
     if (!k->why_not.empty()) return op::Unsupported{k->why_not};
   const int64_t tokens = a.token_selected_experts.size(0);
@@ -142,10 +141,11 @@ op::Prepared prepare_dispatch_on_gpu(const MoeA2aDispatch& a, const MoeA2aMemory
   place_ranks(s.source, gpu);
   s.places = p.places, s.sent = p.sent;
   s.payloads = static_cast<int>(a.input_payloads.size());
+  const MoeA2aOffsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, a.runtime_max_tokens_per_rank);
   int64_t row = 0;
   for (size_t i = 0; i < a.input_payloads.size(); ++i) {
     const TensorView& t = a.input_payloads[i];
-    s.payload[i] = {static_cast<const char*>(t.data()), t.size(1) * t.item_size(), d.offsets.at[i]};
+    s.payload[i] = {static_cast<const char*>(t.data()), t.size(1) * t.item_size(), offsets.at[i]};
     row += s.payload[i].bytes;
   }
   if (a.eplb_local_stats)
@@ -156,7 +156,7 @@ op::Prepared prepare_dispatch_on_gpu(const MoeA2aDispatch& a, const MoeA2aMemory
   s.counts_at = MoeA2aLayout::counts, s.stats_at = m.layout.stats, s.active = active;
   MoeA2aHeader& h = d.after;
   h.tokens = tokens, h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
-  h.combine_offset = d.offsets.end, h.dispatched = 1;
+  h.combine_offset = offsets.end, h.dispatched = 1, h.left_out |= all_ranks(a.ep_size) & ~active;
   return [d = std::move(d)]() mutable { d.run(); };
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "flashinfer/comm/agree.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
@@ -17,6 +18,21 @@ std::map<const void*, std::weak_ptr<GpuShare>>& shares() {
   static auto* all = new std::map<const void*, std::weak_ptr<GpuShare>>;  // tensors may outlive static objects
   return *all;
 }
+
+constexpr const char* kWhat = "share_on_gpu";
+/// What all ranks must pass alike, and none wrong.
+void agree(flashinfer::comm::Group& group, Device device, int64_t bytes, const std::string& backend) {
+  flashinfer::comm::on_every_rank(group, kWhat, [&] {
+    FI_CHECK(bytes >= 1, ValueError, "share_on_gpu: bytes is ", bytes, ", but must be at least 1");
+    FI_CHECK(device.type != DeviceType::kCPU, ValueError, "share_on_gpu: device is ", to_string(device),
+             ", but must be a GPU: comm::share is for the CPU");
+    FI_CHECK(backend == "auto" || backend == "peers" || backend == "nccl", ValueError, "share_on_gpu: backend is '",
+             backend, "', but must be auto, peers or nccl");
+  });
+  const auto all = group.exchange(kWhat, str("bytes=", bytes, ", backend='", backend, "'"));
+  for (size_t r = 1; r < all.size(); ++r)
+    FI_CHECK(all[r] == all[0], ValueError, "share_on_gpu: rank ", r, " has ", all[r], ", but rank 0 has ", all[0]);
+}
 }  // namespace
 
 std::shared_ptr<GpuShare> gpu_share_at(const void* first) {
@@ -29,11 +45,7 @@ std::shared_ptr<GpuShare> gpu_share_at(const void* first) {
 Tensor share_on_gpu(const std::shared_ptr<comm::Group>& group, Device device, int64_t bytes,
                     const std::string& backend) {
   using namespace ops::comm;
-  FI_CHECK(bytes >= 1, ValueError, "share_on_gpu: bytes is ", bytes, ", but must be at least 1");
-  FI_CHECK(device.type != DeviceType::kCPU, ValueError, "share_on_gpu: device is ", to_string(device),
-           ", but must be a GPU: comm::share is for the CPU");
-  FI_CHECK(backend == "auto" || backend == "peers" || backend == "nccl", ValueError, "share_on_gpu: backend is '",
-           backend, "', but must be auto, peers or nccl");
+  agree(*group, device, bytes, backend);
   auto share = std::make_shared<GpuShare>();
   share->group = group, share->bytes = bytes;
   // Its slots, one behind another; exchanges use two of them, in turn.
@@ -41,7 +53,7 @@ Tensor share_on_gpu(const std::shared_ptr<comm::Group>& group, Device device, in
   if (share->gpu->memory) {
     share->own = static_cast<std::byte*>(share->gpu->memory->of(group->rank())) + kAllReduceFlagBytes;
   } else {
-    share->memory = Tensor::zeros({bytes}, DType::kU8, device);
+    flashinfer::comm::on_every_rank(*group, kWhat, [&] { share->memory = Tensor::zeros({bytes}, DType::kU8, device); });
     share->own = static_cast<std::byte*>(share->memory.data());
   }
   {

@@ -3,6 +3,7 @@
 #include "flashinfer/ops/comm/moe_a2a.h"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 
 #include "flashinfer/core/transfer.h"
@@ -38,8 +39,12 @@ void validate(const Init& a) {
 void initialize(const Init& a) {
   const Peers p = peers_of(a.workspace, a.ep_rank, a.ep_size, "ep_rank", "ep_size");
   const MoeA2aLayout layout(a.ep_size, a.max_num_tokens, a.eplb_stats_num_experts);
-  const MoeA2aHeader header = {
-      .magic = MoeA2aHeader::kMagic, .max_num_tokens = a.max_num_tokens, .eplb_experts = a.eplb_stats_num_experts};
+  const MoeA2aHeader* before = p.gpu ? p.gpu->header.get() : reinterpret_cast<MoeA2aHeader*>(p.own());
+  const bool again = before && before->magic == MoeA2aHeader::kMagic;
+  const MoeA2aHeader header = {.magic = MoeA2aHeader::kMagic,
+                               .max_num_tokens = a.max_num_tokens,
+                               .eplb_experts = a.eplb_stats_num_experts,
+                               .left_out = again ? before->left_out : 0};
   if (p.gpu)
     initialize_on_gpu(*p.gpu, header);
   else
@@ -137,16 +142,21 @@ int64_t recorded_ranks(const std::optional<TensorView>& mask) {
   return static_cast<int64_t>(mask->data_as<uint64_t>()[0]);
 }
 
-uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64_t ep_rank, int64_t ep_size) {
-  const uint64_t all = ep_size == 64 ? ~uint64_t{0} : (uint64_t{1} << ep_size) - 1;
-  if (!mask) return all;
-  FI_CHECK(enabled, ValueError, "active_rank_mask is given, but enable_rank_mask is False");
-  FI_CHECK(mask->numel() == 1, ValueError, "active_rank_mask is ", to_string(*mask), ", but must be one uint64");
-  FI_CHECK(host_can_read(mask->device()), ValueError, "active_rank_mask is on ", to_string(mask->device()),
-           ", but must be on the CPU");
-  const uint64_t bits = mask->data_as<uint64_t>()[0] & all;
-  FI_CHECK(bits >> ep_rank & 1, ValueError, "active_rank_mask is ", bits, ", but must have the bit of ep_rank, ",
-           ep_rank);
+uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, const MoeA2aMemory& m) {
+  uint64_t bits = all_ranks(m.peers.size);
+  if (mask) {
+    FI_CHECK(enabled, ValueError, "active_rank_mask is given, but enable_rank_mask is False");
+    FI_CHECK(mask->numel() == 1, ValueError, "active_rank_mask is ", to_string(*mask), ", but must be one uint64");
+    FI_CHECK(host_can_read(mask->device()), ValueError, "active_rank_mask is on ", to_string(mask->device()),
+             ", but must be on the CPU");
+    bits &= mask->data_as<uint64_t>()[0];
+    FI_CHECK(bits >> m.peers.rank & 1, ValueError, "active_rank_mask is ", bits, ", but must have the bit of ep_rank, ",
+             m.peers.rank);
+  }
+  const uint64_t back = bits & m.header->left_out;
+  FI_CHECK(back == 0, ValueError, "active_rank_mask is ", mask ? str(bits) : "None", ", but rank ",
+           std::countr_zero(back),
+           " was left out of an earlier call with this workspace: only a new one takes it back");
   return bits;
 }
 void check_backend(const std::string& backend) {
@@ -182,7 +192,8 @@ MoeAlltoAll::MoeAlltoAll(const std::shared_ptr<comm::Group>& group, const MoeAll
           ? args.workspace_size_per_rank
           : moe_a2a_get_workspace_size_per_rank(group->size(), args.max_num_tokens,
                                                 2 * args.hidden_size + 8 * args.top_k, 2 * args.hidden_size);
-  memory_ = args.device.type == DeviceType::kCPU ? comm::share(group, bytes) : share_on_gpu(group, args.device, bytes);
+  memory_ = args.device.type == DeviceType::kCPU ? comm::share(group, bytes)
+                                                 : share_on_gpu(group, args.device, bytes, "peers");
   metainfo_ = moe_a2a_initialize({.workspace = memory_,
                                   .ep_rank = group->rank(),
                                   .ep_size = group->size(),

@@ -79,7 +79,7 @@ void validate(const A& a) {
            "payload is the workspace's memory at combine_payload_offset, but payload_in_workspace is False");
   FI_CHECK(!a.use_low_precision || a.payload.dtype() == DType::kBF16, ValueError,
            "use_low_precision is True, but payload is ", name(a.payload.dtype()), ", not bfloat16");
-  active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   check_output(a);
 }
 
@@ -114,7 +114,7 @@ flashinfer::comm::Signature signature_of(const A& a, const MoeA2aHeader& h, uint
 void launch(jit::CpuFn fn, jit::CpuFn narrow, const A& a) {
   const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
   MoeA2aHeader& h = *m.header;
-  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   share_rows(narrow, a, m, active);
   m.peers.meet(signature_of(a, h, active), active);
   MoeCombineParams p{.places = m.places(), .tokens = h.tokens, .top_k = h.top_k, .d = hidden(a)};
@@ -148,7 +148,7 @@ op::Prepared prepare(const A& a) {
 }
 op::Prepared prepare_cuda(const A& a) {
   const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
-  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   return prepare_combine_on_gpu(a, m, active, out_dtype(a), quant_of(a), signature_of(a, *m.header, active));
 }
 void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kPlaces); }

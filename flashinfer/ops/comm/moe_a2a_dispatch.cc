@@ -40,6 +40,8 @@ void check_stats(const A& a, const MoeA2aHeader& h) {
   const std::optional<TensorView>&local = a.eplb_local_stats, &gathered = a.eplb_gathered_stats;
   FI_CHECK(!local || local->numel() == h.eplb_experts, ValueError, "eplb_local_stats has ", local->numel(),
            " elements, but moe_a2a_initialize was called with eplb_stats_num_experts ", h.eplb_experts);
+  FI_CHECK(!local || local->device() == a.workspace.device(), ValueError, "eplb_local_stats is on ",
+           to_string(local->device()), ", but the workspace was made for ", to_string(a.workspace.device()));
   FI_CHECK(local.has_value() == gathered.has_value(), ValueError, "eplb_gathered_stats is ",
            gathered ? "given" : "None", ", but eplb_local_stats is ", local ? "given" : "None");
 }
@@ -58,7 +60,7 @@ void validate(const A& a) {
            ", but must be in [1, ", m.header->max_num_tokens, "] (max_num_tokens)");
   FI_CHECK(tokens(a) <= most, ValueError, "token_selected_experts has ", tokens(a),
            " rows, but runtime_max_tokens_per_rank is ", most);
-  active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   check_stats(a, *m.header);
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, most);
   FI_CHECK(offsets.end <= m.peers.bytes(), ValueError, "workspace has ", m.peers.bytes(), " bytes a rank, but ",
@@ -113,6 +115,11 @@ std::array<int32_t, kMoeA2aRanks> plan(const A& a, uint32_t* places, uint64_t ac
   return counts;
 }
 
+/// Whether a dispatch must wait before it writes: others may still read what the last dispatch sent them, unless a
+/// combine followed it; or, behind a combine, rows of its payload where the new ones lie. The same on all ranks.
+bool overwrites(const MoeA2aHeader& h, const Offsets& offsets) {
+  return h.dispatched || (h.combine_offset != 0 && offsets.end > h.combine_offset);
+}
 /// The rows of all tokens to their places.
 void send_rows(const A& a, const MoeA2aMemory& m, const Offsets& offsets) {
   const uint32_t* places = m.places();
@@ -137,7 +144,7 @@ void send_rows(const A& a, const MoeA2aMemory& m, const Offsets& offsets) {
 void launch(const A& a) {
   const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
   MoeA2aHeader& h = *m.header;
-  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   const Offsets offsets(a.input_payloads, m.layout.payloads, a.ep_size, a.runtime_max_tokens_per_rank);
   if (overwrites(h, offsets)) m.peers.meet(signature(CallKind::kMoeReuse, {static_cast<int64_t>(active)}), active);
   const auto counts = plan(a, m.places(), active);
@@ -168,11 +175,11 @@ void launch(const A& a) {
   }
   m.peers.meet(signature_of(a, h, active), active);
   h.tokens = tokens(a), h.top_k = a.top_k, h.runtime_max = a.runtime_max_tokens_per_rank;
-  h.combine_offset = offsets.end, h.dispatched = 1;
+  h.combine_offset = offsets.end, h.dispatched = 1, h.left_out |= all_ranks(a.ep_size) & ~active;
 }
 op::Prepared prepare_cuda(const A& a) {
   const MoeA2aMemory m = memory_of(a.workspace, a.metainfo, a.ep_rank, a.ep_size);
-  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, a.ep_rank, a.ep_size);
+  const uint64_t active = active_ranks(a.active_rank_mask, a.enable_rank_mask, m);
   return prepare_dispatch_on_gpu(a, m, active, signature_of(a, *m.header, active));
 }
 void fill_internal(A& a) { fill_for_recording(a, MoeA2aRead::kHeader); }
@@ -265,7 +272,7 @@ MoeA2aReceived moe_a2a_dispatch(MoeA2aDispatch a, const Tensor& memory) {
   }
   if (a.eplb_local_stats && a.eplb_local_stats->numel() == m.header->eplb_experts) {  // else the call says so
     a.eplb_gathered_stats = TensorView(m.peers.own() + m.layout.stats, DType::kI32, {a.ep_size, m.header->eplb_experts},
-                                       a.eplb_local_stats->device());
+                                       a.workspace.device());
     r.eplb_gathered_stats = Tensor(*a.eplb_gathered_stats, memory.owner());
   }
   op::call(moe_a2a_dispatch_op, a);

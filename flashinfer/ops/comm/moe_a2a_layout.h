@@ -24,6 +24,7 @@ struct MoeA2aHeader {
   int64_t tokens, top_k, runtime_max, combine_offset;
   int64_t dispatched;  // 0 after the combine
   int64_t bytes_sent;  // that the last dispatch or combine wrote for other ranks and itself
+  uint64_t left_out;   // bit r: a mask has left rank r out; its phases lag, so it cannot come back
 };
 
 struct MoeA2aLayout {
@@ -48,11 +49,6 @@ struct MoeA2aOffsets {
   std::array<int64_t, kMoeA2aPayloads> at{};
   int64_t end;
 };
-/// Whether a dispatch must wait before it writes: others may still read what the last dispatch sent them, unless a
-/// combine followed it; or, behind a combine, rows of its payload where the new ones lie. The same on all ranks.
-inline bool overwrites(const MoeA2aHeader& h, const MoeA2aOffsets& offsets) {
-  return h.dispatched || (h.combine_offset != 0 && offsets.end > h.combine_offset);
-}
 
 /// Experts of rank r: [first(r), first(r + 1)). The first `more` ranks have one more than the others.
 struct ExpertOwners {
@@ -91,8 +87,10 @@ void fill_for_recording(A& a, MoeA2aRead read) {
   a.workspace_state = state_of(a.workspace, read);
 }
 
-/// Bit r: rank r takes part. ValueError: a mask without `enabled`, of another form, or without this rank.
-uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, int64_t ep_rank, int64_t ep_size);
+/// Bit r: rank r takes part in a dispatch or a combine with memory `m`. ValueError: a mask without
+/// enable_rank_mask, of another form, without this rank, or with one that an earlier call left out.
+uint64_t active_ranks(const std::optional<TensorView>& mask, bool enabled, const MoeA2aMemory& m);
+inline uint64_t all_ranks(int64_t ep_size) { return ep_size == 64 ? ~uint64_t{0} : (uint64_t{1} << ep_size) - 1; }
 void check_backend(const std::string& backend);
 
 extern const op::Op moe_a2a_initialize_op, moe_a2a_dispatch_op, moe_a2a_combine_op, moe_a2a_sanitize_op;

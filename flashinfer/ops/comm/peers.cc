@@ -69,8 +69,9 @@ std::string describe_call(const Signature& s) {
 Peers peers_of(const TensorView& workspace, int64_t rank, int64_t size, const char* rank_name, const char* size_name) {
   auto window = flashinfer::comm::window_at(workspace.data());
   auto gpu = window ? nullptr : gpu_share_at(workspace.data());
-  FI_CHECK(window || gpu, ValueError, "workspace is ", to_string(workspace),
-           ", but must be memory that ranks share, whole: a tensor of comm::share (Python: MnnvlMemory)");
+  FI_CHECK(
+      window || gpu, ValueError, "workspace is ", to_string(workspace),
+      ", but must be memory that ranks share, whole: a tensor of comm::share or share_on_gpu (Python: MnnvlMemory)");
   const auto& group = window ? window->group() : *gpu->group;
   FI_CHECK(size == group.size(), ValueError, size_name, " is ", size, ", but workspace is shared by ", group.size(),
            " ranks");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "flashinfer/comm/agree.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/random_name.h"
@@ -36,20 +37,18 @@ void validate(const Init& a) {
   FI_CHECK(a.rank >= 0 && a.rank < a.world_size, ValueError, "rank is ", a.rank, ", but must be in [0, ", a.world_size,
            ")");
 }
-/// Why no workspace can be made from these arguments, or empty.
-std::string problem_of(const Init& a) {
-  if (a.max_token_num < 1) return str("max_token_num is ", a.max_token_num, ", but must be at least 1");
-  if (a.hidden_dim < 1) return str("hidden_dim is ", a.hidden_dim, ", but must be at least 1");
-  if (!op::floats.has(a.dtype)) return str("dtype is ", name(a.dtype), ", but must be float16, bfloat16 or float32");
-  if (a.max_token_num > (int64_t{1} << 40) / a.hidden_dim)
-    return str("max_token_num * hidden_dim is ", a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
-  if (!parse_device(a.device)) return str("device is '", a.device, "', but must be 'cpu', 'cuda:N' or 'emu'");
+void check_together(const Init& a) {
+  FI_CHECK(a.max_token_num >= 1, ValueError, "max_token_num is ", a.max_token_num, ", but must be at least 1");
+  FI_CHECK(a.hidden_dim >= 1, ValueError, "hidden_dim is ", a.hidden_dim, ", but must be at least 1");
+  FI_CHECK(op::floats.has(a.dtype), ValueError, "dtype is ", name(a.dtype),
+           ", but must be float16, bfloat16 or float32");
+  FI_CHECK(a.max_token_num <= (int64_t{1} << 40) / a.hidden_dim, ValueError, "max_token_num * hidden_dim is ",
+           a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
+  FI_CHECK(parse_device(a.device), ValueError, "device is '", a.device, "', but must be 'cpu', 'cuda:N' or 'emu'");
   const bool for_gpus = a.backend == "peers" || a.backend == "nccl",
              on_gpu = parse_device(a.device)->type != DeviceType::kCPU;
-  if (a.backend != "auto" && for_gpus != on_gpu)
-    return str("backend is '", a.backend, "', but must be ", on_gpu ? "auto, peers or nccl" : "auto, shm, tcp or mpi",
-               " for device '", a.device, "'");
-  return {};
+  FI_CHECK(a.backend == "auto" || for_gpus == on_gpu, ValueError, "backend is '", a.backend, "', but must be ",
+           on_gpu ? "auto, peers or nccl" : "auto, shm, tcp or mpi", " for device '", a.device, "'");
 }
 std::string sizes_of(const Init& a) {
   return str("max_token_num=", a.max_token_num, ", hidden_dim=", a.hidden_dim, ", dtype=", name(a.dtype),
@@ -62,12 +61,11 @@ constexpr int64_t kSlotBytes = 256 * 1024, kMostSlotBytes = 8 << 20;
 /// Bytes of a slot, from what all ranks say. ValueError, on all: a rank has a problem, or other sizes.
 int64_t agree(flashinfer::comm::Group& group, const Init& a) {
   const std::string threads = std::to_string(Context::current().executor.threads);
-  const auto problems = group.exchange("AllReduceFusionWorkspace", problem_of(a)),
-             sizes = group.exchange("AllReduceFusionWorkspace", sizes_of(a)),
+  flashinfer::comm::on_every_rank(group, "AllReduceFusionWorkspace", [&] { check_together(a); });
+  const auto sizes = group.exchange("AllReduceFusionWorkspace", sizes_of(a)),
              all_threads = group.exchange("AllReduceFusionWorkspace", threads);
   int64_t most = 1;
-  for (size_t r = 0; r < problems.size(); ++r) {
-    FI_CHECK(problems[r].empty(), ValueError, problems.size() > 1 ? str("rank ", r, ": ") : "", problems[r]);
+  for (size_t r = 0; r < sizes.size(); ++r) {
     FI_CHECK(sizes[r] == sizes[0], ValueError, "rank ", r, " has ", sizes[r], ", but rank 0 has ", sizes[0]);
     most = std::max<int64_t>(most, std::stoi(all_threads[r]));
   }

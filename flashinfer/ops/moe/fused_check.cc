@@ -110,6 +110,8 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
     case Scale::kSf1:
       return check_weight_sf("gemm1 weights block scales", t, mode, has_panels(a), x.experts, x.width, x.hidden);
     case Scale::kSf2:
+      FI_CHECK(mode != Mode::kMxfp4 || t.rank() != 5, ValueError, "quant_scales, scales of gemm2, is ", to_string(t),
+               ", but those of gemm1 do not have 5 dimensions: both are interleaved for SM90, or none");
       return check_weight_sf("gemm2 weights block scales", t, mode, has_panels(a), x.experts, x.hidden, x.inter);
     case Scale::kGrid1:
     case Scale::kGrid2: {

@@ -8,6 +8,7 @@ holds up the thread on whose core it runs, so that on larger machines, where a c
 
 import os
 import time
+import warnings
 
 SLEEP = 2e-4  # seconds: short beside a step, long beside a look at the flag (some microseconds)
 FEW_CORES = 4  # as many as this or fewer: no core is kept free
@@ -16,13 +17,17 @@ RESERVED = "VLLM_CPU_NUM_OF_RESERVED_CPU"  # vLLM's variable; what the user sets
 
 def register():
     """Replaces the yielding wait of readers of vLLM's shared-memory queues. To be called before vLLM starts its worker; may be called again."""
-    from vllm.distributed.device_communicators.shm_broadcast import SpinCondition
+    try:
+        from vllm.distributed.device_communicators.shm_broadcast import SpinCondition
 
+        stock = SpinCondition.wait
+    except (ImportError, AttributeError) as error:
+        warnings.warn(f"flashinfer-vllm: this vLLM has no SpinCondition.wait ({error}): its processes wait as they do without the part 'waiting'")
+        return
     if len(os.sched_getaffinity(0)) <= FEW_CORES:
         os.environ.setdefault(RESERVED, "0")
-    if hasattr(SpinCondition.wait, "stock"):
+    if hasattr(stock, "stock"):
         return
-    stock = SpinCondition.wait
 
     def wait(self, timeout_ms=None):
         if time.monotonic() <= self.last_read + self.busy_loop_s:

@@ -45,8 +45,7 @@ struct MoeSendCudaParams {
   const int32_t* stats;  // null: none
   MoePayload payload[6];
   int payloads, top_k, stats_n, ranks;
-  int team;   // threads that move a token's rows: a power of two, at least a warp
-  int waits;  // others may still read what is overwritten
+  int team;  // threads that move a token's rows: a power of two, at least a warp
   int64_t tokens, runtime_max;
   int64_t counts_at, stats_at;  // of a rank's memory
   uint64_t active;

@@ -66,7 +66,8 @@ FI_GLOBAL_FN void send_row(const MoeSendCudaParams& p, const MoePayload& payload
 template <MoeA2aCudaConfig C>
 FI_GLOBAL_FN void moe_send(const MoeSendCudaParams& p) {
   Meeting<kMoeA2aRanks> ranks(p.source, p.meet);
-  if (p.waits != 0) ranks.meet(1);
+  // Always: which call ran before is unknown where this one is replayed, and others may still read what that one sent.
+  ranks.meet(1);
   if (ranks.ok()) {
     const uint32_t team = thread_x() / static_cast<uint32_t>(p.team), teams = C.threads / static_cast<uint32_t>(p.team),
                    of_team = thread_x() - team * static_cast<uint32_t>(p.team);
