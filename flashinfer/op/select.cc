@@ -45,7 +45,9 @@ Placement placement_of(const Op& op, const void* block) {
   for_each_tensor(op, block, [&](const Field& f, const TensorView& v) {
     const Device d = v.device();
     if (d.type == DeviceType::kCPU) {
-      if (!at.on_host && !f.host_memory) at.on_host = &f;
+      // An empty workspace is the default of calls that need none.
+      const bool stays = f.host_memory || (f.role == Role::kScratch && v.numel() == 0);
+      if (!at.on_host && !stays) at.on_host = &f;
     } else if (!at.on_device) {
       at.on_device = &f;
       at.device = d;

@@ -214,6 +214,26 @@ TEST_P(CountsTest, FullSectorsLeastBytesNoConflicts) {
 INSTANTIATE_TEST_SUITE_P(Kernels, CountsTest, testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// A row of 656 bytes begins at half a sector every second time, and lies in 21 of them; of those the part behind the
+/// codes shares one with the codes, which the cache has by then.
+TEST(Counts, PackedRowsOfALatentCacheMoveOnce) {
+  constexpr uint64_t kKeys = 256, kHeads = 16;
+  const bench::CountedRow r = bench::count(
+      *op::find_op("trtllm_batch_decode_with_kv_cache_mla"),
+      {"packed",
+       "workspace_buffer=u8:0 qk_nope_head_dim=128 kv_lora_rank=512 qk_rope_head_dim=64 block_tables=i32:1x1x256:perm "
+       "seq_lens=i32:[256] max_seq_len=256 sparse_mla_top_k=256 query=bf16:1x1x16x576 "
+       "kv_cache=u8:256x1x656:packed_mla(0.001,0.01) bmm1_scale=0.04"});
+  ASSERT_EQ(r.launches.size(), 1u);
+  const emu::Counts& n = *r.launches[0].counts;
+  EXPECT_EQ(n.bank_conflicts(), 0u) << n.text();
+  const uint64_t moved = n.global_load_sectors + n.global_store_sectors,
+                 least = kKeys * 21 + kHeads * (576 + 512) * 2 / 32, shared = kKeys;
+  std::cout << "least " << least * 32 << " bytes, moved " << moved * 32 << "\n";
+  EXPECT_LE(moved - shared, least + least / 50);
+  EXPECT_GE(moved - shared, least - least / 50);
+}
+
 /// Q is read once, K and V once by each tile of 128 query rows that sees them; the main loop has no bank conflict.
 TEST(Counts, PrefillHasNoBankConflicts) {
   const bench::CountedRow r =

@@ -3,6 +3,7 @@
 // their batch, the tiles of other GPUs.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/jit/targets.h"
+#include "flashinfer/ops/mla/dense.h"
+#include "flashinfer/ops/mla/kernels/params.h"
 #include "flashinfer/ops/mla/op.h"
 
 namespace flashinfer {
@@ -184,6 +187,94 @@ TEST_F(Mla, GraphsRefuseWhatTheyCannotFollow) {
   other.sm_scale = 0.5;
   expect_error(ErrorKind::kValueError, "sm_scale is 0.5, but the first plan() had 0.07", [&] { w.plan(other); });
   EXPECT_EQ(to_device(buffers.qo.view(), kCpu).data_as<int32_t>()[4], 5);
+}
+
+/// A cache of packed rows, and what its rows are in bf16. Rows that no list names are NaN.
+struct PackedCache {
+  static constexpr int64_t kTokens = 120;
+  Tensor packed = Tensor::empty({kTokens, 1, mla::kPackedRow}, DType::kU8),
+         plain = Tensor::empty({kTokens, 1, kCkv + kKpe}, DType::kBF16);
+  PackedCache() {
+    for (int64_t t = 0; t < kTokens; ++t) {
+      auto* row = packed.data_as<uint8_t>() + t * mla::kPackedRow;
+      auto* to = plain.data_as<bf16_t>() + t * (kCkv + kKpe);
+      for (int64_t d = 0; d < kCkv; ++d) {
+        row[d] = static_cast<uint8_t>(t % 3 == 2 ? 0x7f : ((t * 31 + d * 7) % 127) | (d % 2) << 7);
+        e4m3_t code;
+        code.bits = row[d];
+        const float scale = 0.0015f * static_cast<float>(1 + (t + d / 128) % 5);
+        std::memcpy(row + kCkv + d / 128 * 4, &scale, 4);
+        to[d] = bf16_t(static_cast<float>(code) * scale);
+      }
+      for (int64_t d = 0; d < kKpe; ++d) to[kCkv + d] = bf16_t(static_cast<float>((t * 5 + d) % 9) / 8 - 0.5f);
+      std::memcpy(row + mla::kPackedRow - 2 * kKpe, to + kCkv, 2 * kKpe);
+    }
+  }
+};
+
+/// Widened in shared memory, packed rows give the bits of rows that were bf16 in memory.
+TEST_F(Mla, PackedRowsGiveTheBitsOfPlainOnes) {
+  const PackedCache cache;
+  constexpr int64_t kTop = 70;
+  Tensor lists = Tensor::empty({7, kTop}, DType::kI32), query = Tensor::empty({7, kHeads, kCkv + kKpe}, DType::kBF16);
+  int n = 0;
+  for (bf16_t& x : query.span<bf16_t>()) x = bf16_t(static_cast<float>((n += 7) % 61) / 30.0f - 1.0f);
+  n = 0;
+  for (int32_t& id : lists.span<int32_t>()) {  // tokens in any order, absent ones between
+    id = n % 11 == 10 ? -1 : n * 17 % PackedCache::kTokens;
+    if (id % 3 == 2) --id;
+    ++n;
+  }
+  const Tensor rows = indices({0, 1, 1, 7}), lengths = indices({120, 0, 120}),
+               used = indices({70, 1, 33, 32, 0, 64, 65});
+  const auto run = [&](const Tensor& kv, DType q, Device device) {
+    Tensor typed = Tensor::empty(query.shape(), q);
+    for (int64_t i = 0; i < query.numel(); ++i) {
+      const float x = static_cast<float>(query.data_as<bf16_t>()[i]);
+      q == DType::kBF16 ? void(typed.data_as<bf16_t>()[i] = bf16_t(x)) : void(typed.data_as<f16_t>()[i] = f16_t(x));
+    }
+    const Tensor on_q = to_device(typed, device), on_kv = to_device(kv, device), on_lists = to_device(lists, device),
+                 on_rows = to_device(rows, device), on_lengths = to_device(lengths, device),
+                 on_used = to_device(used, device);
+    const Tensor out = trtllm_batch_decode_with_kv_cache_mla({.query = on_q,
+                                                              .kv_cache = on_kv,
+                                                              .kv_lora_rank = kCkv,
+                                                              .qk_rope_head_dim = kKpe,
+                                                              .block_tables = on_lists,
+                                                              .seq_lens = on_lengths,
+                                                              .sparse_mla_top_k = kTop,
+                                                              .bmm1_scale = 0.05,
+                                                              .cum_seq_lens_q = on_rows,
+                                                              .sparse_mla_top_k_lens = on_used})[0];
+    return to_device(out, kCpu);
+  };
+  for (const int arch : {75, 80, 90, 120}) {
+    SCOPED_TRACE(arch);
+    const jit::EmulatedArch emulated(arch);
+    for (const DType q : {DType::kBF16, DType::kF16}) {  // f16 without tensor cores
+      const Tensor got = run(cache.packed, q, kEmu);
+      expect_bits(got.view(), run(cache.plain, q, kEmu).view());
+      if (q == DType::kBF16) expect_near(got, run(cache.packed, q, kCpu));
+    }
+  }
+  const Tensor longer = Tensor::zeros({PackedCache::kTokens, 1, mla::kPackedRow + 1}, DType::kU8);
+  expect_error(ErrorKind::kNotImplementedError, "packed rows must begin at 4 bytes", [&] {
+    const Tensor q = to_device(query, kEmu), kv = to_device(longer, kEmu), on_lists = to_device(lists, kEmu),
+                 on_rows = to_device(rows, kEmu), on_lengths = to_device(lengths, kEmu),
+                 on_used = to_device(used, kEmu);
+    trtllm_batch_decode_with_kv_cache_mla(
+        {.query = q,
+         .kv_cache = TensorView(kv.data_as<uint8_t>() + 1, DType::kU8,
+                                std::array<int64_t, 3>{PackedCache::kTokens, 1, mla::kPackedRow},
+                                std::array<int64_t, 3>{mla::kPackedRow + 1, mla::kPackedRow, 1}, kEmu),
+         .kv_lora_rank = kCkv,
+         .qk_rope_head_dim = kKpe,
+         .block_tables = on_lists,
+         .seq_lens = on_lengths,
+         .sparse_mla_top_k = kTop,
+         .cum_seq_lens_q = on_rows,
+         .sparse_mla_top_k_lens = on_used});
+  });
 }
 
 }  // namespace

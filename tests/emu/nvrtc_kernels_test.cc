@@ -108,6 +108,14 @@ const Kernel kKernels[] = {
      ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 64, .keys = 32, .ckv "
      "= 512, .kpe = 64, .threads = 256, .copied = 16",
      "MlaCudaParams", "mla"},
+    {"mla/kernels/cuda/mla", "MlaCudaConfig",
+     ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 64, .keys = 32, .ckv "
+     "= 512, .kpe = 64, .threads = 256, .copied = 16, .packed = 1",
+     "MlaCudaParams", "mla"},
+    {"mla/kernels/cuda/mla_simt", "MlaCoresConfig",
+     ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .grouped = 0, .packed = 1, .rows = 16, .keys = 16, "
+     ".ckv = 512, .kpe = 64, .threads = 128",
+     "MlaCudaParams", "mla_cores"},
     {"mla/kernels/cuda/mla_simt", "MlaCoresConfig",
      ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .grouped = 0, .rows = 16, .keys = 16, .ckv = 512, .kpe = "
      "64, .threads = 128",

@@ -27,7 +27,7 @@ MlaCudaParams params_of(const attention::Plan& p, const Call& c, int64_t kpe) {
   call.q = c.q_nope, call.out = c.out;
   if (c.lse) call.lse = *c.lse;
   call.natural_lse = c.natural_lse, call.sm_scale = c.scale, call.v_scale = c.v_scale, call.sinks = c.sinks;
-  call.kv.k = plane_of(c.ckv), call.kv.v = plane_of(kpe ? c.kpe : c.ckv);
+  call.kv.k = plane_of(c.ckv), call.kv.v = plane_of(kpe && !c.packed ? c.kpe : c.ckv);
   MlaCudaParams a{};
   a.base.a = attention::params_of(p, call);
   a.base.a.v_head_scales = c.v_scale_on_device;
@@ -110,7 +110,7 @@ op::Prepared prepare_cuda(const Plan& planned, const Call& c) {
   const Device device = c.q_nope.device();
   if (std::string why = graph_refusal(p, device); !why.empty()) return op::Unsupported{std::move(why)};
   cuda::MlaShape shape = shape_of(p);
-  shape.o = c.out.dtype(), shape.grouped = c.ckv_scales != nullptr;
+  shape.o = c.out.dtype(), shape.grouped = c.ckv_scales != nullptr, shape.packed = c.packed;
   const jit::Arch& arch = jit::arch_of_number(jit::arch_number(device));
   const attention::PlanRef plan = attention::owned(attention_plan(p, shape.o));
   CudaRun run{.plan = plan,
@@ -125,7 +125,7 @@ op::Prepared prepare_cuda(const Plan& planned, const Call& c) {
   if (refusal.empty() && copied == 0) refusal = "rows of queries and caches must begin at 16 bytes, of 8-bit ones at 8";
   const bool cores = !refusal.empty();
   if (cores)
-    if (const std::string r = cuda::mla_cores_refusal(shape); !r.empty())
+    if (const std::string r = cuda::mla_cores_refusal(shape, run.params.base.a); !r.empty())
       return op::Unsupported{refusal + "; without tensor cores: " + r};
   const bool cuts = p.head_dim_ckv % 4 == 0 && cuda::mla_output_aligned(shape.o, run.params.base.a);
   if (p.graph) {

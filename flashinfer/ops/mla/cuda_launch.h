@@ -17,6 +17,9 @@ struct MlaShape {
   DType q, query, kv, o;  // q: what queries are multiplied in
   int64_t ckv, kpe;
   bool grouped;
+  bool packed = false;  // kv is bf16, packed to rows of 656 bytes
+
+  DType codes() const { return packed ? DType::kF8E4M3 : kv; }
 };
 
 /// Bytes of an element.
@@ -62,14 +65,15 @@ inline int mla_copied(const MlaCudaConfig& c, const MlaCudaParams& p) {
 inline MlaCudaConfig mla_config(const MlaShape& s, bool few, int64_t most_rows, int64_t shared_bytes) {
   MlaCudaConfig c{.q = s.q,
                   .query = s.query,
-                  .kv = s.kv,
+                  .kv = s.codes(),
                   .o = s.o,
                   .rows = 16,
                   .keys = 32,
                   .ckv = static_cast<short>(s.ckv),
                   .kpe = static_cast<short>(s.kpe),
                   .threads = 128,
-                  .copied = 16};
+                  .copied = 16,
+                  .packed = s.packed};
   if (few) return c;
   c.rows = 32;
   MlaCudaConfig wide = c;
@@ -79,15 +83,19 @@ inline MlaCudaConfig mla_config(const MlaShape& s, bool few, int64_t most_rows, 
   if (c.shared_bytes() > shared_bytes) c.keys = 16;
   return c;
 }
-inline std::string mla_cores_refusal(const MlaShape& s) {
+inline std::string mla_cores_refusal(const MlaShape& s, const AttentionParams& a) {
+  const uint64_t rows =
+      static_cast<uint64_t>(reinterpret_cast<uintptr_t>(a.k)) | static_cast<uint64_t>(a.k_stride_page | a.k_stride_n);
+  if (s.packed && rows % 4 != 0) return "packed rows must begin at 4 bytes, where their scales do";
   if (s.ckv > 512 || s.kpe > 128) return "head_dim_ckv is at most 512 and head_dim_kpe at most 128";
   return {};
 }
 inline MlaCoresConfig mla_cores_config(const MlaShape& s) {
   return {.q = s.query,
-          .kv = s.kv,
+          .kv = s.codes(),
           .o = s.o,
           .grouped = s.grouped,
+          .packed = s.packed,
           .rows = 16,
           .keys = 16,
           .ckv = static_cast<short>(s.ckv),

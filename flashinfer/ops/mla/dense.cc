@@ -66,7 +66,11 @@ Call call_of_block(const T& a, const TensorView& cache, TensorView& lse) {
   const int64_t ckv = a.kv_lora_rank, width = ckv + a.qk_rope_head_dim;
   Call c;
   c.q_nope = q.slice(2, 0, ckv), c.q_pe = q.slice(2, ckv, width);
-  c.ckv = cache.slice(2, 0, ckv), c.kpe = cache.slice(2, ckv, width);
+  c.packed = cache.dtype() == DType::kU8;
+  if (c.packed)
+    c.ckv = TensorView(cache.data(), DType::kF8E4M3, cache.shape(), cache.strides(), cache.device());
+  else
+    c.ckv = cache.slice(2, 0, ckv), c.kpe = cache.slice(2, ckv, width);
   if (a.out) c.out = rows_of(a, "out", *a.out);
   if (a.out && is_fixed(a) && a.out->rank() == 3) c.out = *a.out;
   if (a.lse) lse = a.lse->rank() == 3 ? attention::merged_rows("lse", *a.lse) : *a.lse, c.lse = &lse;
@@ -179,7 +183,7 @@ op::Cost cost(const T& a) {
     const double keys = p.kv_len.data_as<int32_t>()[b],
                  rows = p.qo_indptr.data_as<int32_t>()[b + 1] - p.qo_indptr.data_as<int32_t>()[b];
     c.flops += 2.0 * rows * keys * static_cast<double>(p.num_heads) * (key + static_cast<double>(p.head_dim_ckv));
-    c.bytes += keys * key * static_cast<double>(size_of(p.kv_data_type));
+    c.bytes += keys * (is_packed(a) ? kPackedRow : key * static_cast<double>(size_of(p.kv_data_type)));
   }
   c.bytes += static_cast<double>(a.query.nbytes());
   return c;
@@ -210,7 +214,6 @@ op::Prepared prepare_block(const T& a) {
 }
 /// The plan's arrays go to the GPU; those of the call come from there first, if they are there, which waits.
 op::Prepared prepare_block_cuda(const T& a) {
-  if (is_packed(a)) return op::Unsupported{"rows of 656 bytes are unpacked on the CPU"};
   TensorView lse;
   return prepare_cuda(plan_of_block(OnHost(a).block), call_of_block(a, cache_of(a), lse));
 }

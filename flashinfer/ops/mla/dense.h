@@ -17,9 +17,9 @@ namespace flashinfer {
 /// With sparse_mla_top_k > 0 a row attends to the tokens that block_tables lists for it: token i is entry i % page_size
 /// of page i / page_size, and negative entries are skipped. Then at most min(sparse_mla_top_k, keys that the row could
 /// see by seq_lens) entries of a row's list are read, or sparse_mla_top_k_lens of them.
-/// ValueError: shapes, lengths beyond the page table, pages or tokens outside the pool. NotImplementedError: context
-/// parallelism. With sparse_mla_top_k the cache may have rows of 656 bytes: 512 e4m3, a float32 scale for each 128 of
-/// them, 64 bf16 (DeepSeek V3.2); their products with the scales are rounded to bf16.
+/// ValueError: shapes, lengths beyond the page table, pages or tokens outside the pool. With
+/// sparse_mla_top_k the cache may have rows of 656 bytes: 512 e4m3, a float32 scale for each 128 of them, 64 bf16
+/// (DeepSeek V3.2); their products with the scales are rounded to bf16.
 struct TrtllmBatchDecodeMla {
   TensorView query;     // [B, n, H, ckv + kpe], or [cum_seq_lens_q[B], H, ckv + kpe]
   TensorView kv_cache;  // [P, ps, ckv + kpe] or [P, 1, ps, ckv + kpe]; uint8 [.., 656] with sparse_mla_top_k

@@ -9,8 +9,7 @@
 
 namespace flashinfer::mla {
 namespace {
-constexpr int64_t kGroup = 128, kScales = kPackedLatent / kGroup, kWidth = kPackedLatent + kPackedRope;
-static_assert(kPackedLatent + 4 * kScales + 2 * kPackedRope == kPackedRow);
+constexpr int64_t kScales = kPackedLatent / kScaleGroup, kWidth = kPackedLatent + kPackedRope;
 }  // namespace
 
 PackedRows::PackedRows(Plan& p, const TensorView& rows) : rows_(rows) {
@@ -38,7 +37,7 @@ void PackedRows::unpack() const {
     for (int64_t d = 0; d < kPackedLatent; ++d) {
       e4m3_t code;
       code.bits = row[d];
-      to[d] = static_cast<bf16_t>(static_cast<float>(code) * scales[d / kGroup]);
+      to[d] = static_cast<bf16_t>(static_cast<float>(code) * scales[d / kScaleGroup]);
     }
     std::memcpy(to + kPackedLatent, row + kPackedLatent + sizeof scales, 2 * kPackedRope);
   });

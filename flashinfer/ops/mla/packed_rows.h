@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 656 bytes of a latent cache: 512 e4m3 values, a float32 scale for each 128 of them, 64 bf16 values.
+// Rows of 656 bytes of a latent cache (kPackedRow of kernels/params.h), unpacked for the CPU's kernels.
 #pragma once
 #include <vector>
 
 #include "flashinfer/ops/mla/plan.h"
 
 namespace flashinfer::mla {
-
-inline constexpr int64_t kPackedRow = 656, kPackedLatent = 512, kPackedRope = 64;
 
 /// The rows that a plan's requests need, unpacked; the plan's tokens are renumbered to be their places.
 class PackedRows {

@@ -79,6 +79,7 @@ struct Call {
   TensorView q_nope, q_pe, ckv, kpe, out;
   const TensorView* lse = nullptr;
   bool natural_lse = false;
+  bool packed = false;  // ckv has packed rows (kPackedRow) as e4m3 [tokens, 1, 656], kpe nothing: for prepare_cuda()
   double scale = 0, kpe_ratio = 1, v_scale = 1;
   const TensorView *sinks = nullptr, *ckv_scales = nullptr;
   const float *scale_on_device = nullptr, *v_scale_on_device = nullptr;  // further factors, on a GPU

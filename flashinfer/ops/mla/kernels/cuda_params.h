@@ -24,6 +24,7 @@ struct MlaCudaConfig {
   short kpe;      // multiples of 32 up to 128
   short threads;  // of a block
   short copied;   // bytes of a copy: 16; 8 where rows of 8-bit keys begin at 8
+  short packed;   // 1: keys are packed rows (kPackedRow), `kv` e4m3 and `q` bf16
 
   static constexpr const char* kName = "flashinfer::MlaCudaConfig";
   template <class V>
@@ -38,6 +39,7 @@ struct MlaCudaConfig {
     v("kpe", kpe);
     v("threads", threads);
     v("copied", copied);
+    v("packed", packed);
   }
   friend constexpr bool operator==(const MlaCudaConfig&, const MlaCudaConfig&) = default;
 
@@ -47,13 +49,15 @@ struct MlaCudaConfig {
   /// Elements of a row of shared memory: latent channels, kpe, and up to a multiple of 64, which the swizzle needs.
   constexpr int pitch() const { return round_up(ckv + kpe, 64); }
   constexpr bool narrow() const { return kv != q; }
+  /// Bytes of a key of 8 bits, with its scales.
+  constexpr int code_bytes() const { return packed ? mla::kPackedRow : ckv + kpe; }
 
   // Shared memory, in bytes: queries; two tiles of keys, or one and its 8-bit codes; then weights, maxima, and the
   // places of two tiles of keys. The f32 outputs take the place of queries and keys.
   constexpr int query_bytes() const { return rows * pitch() * 2; }
   constexpr int tile_bytes() const { return keys * pitch() * 2; }
   constexpr int tiles_end() const {
-    const int tiles = query_bytes() + tile_bytes() + (narrow() ? keys * (ckv + kpe) : tile_bytes());
+    const int tiles = query_bytes() + tile_bytes() + (narrow() ? keys * code_bytes() : tile_bytes());
     return tiles > rows * ckv * 4 ? tiles : rows * ckv * 4;
   }
   constexpr int state_at() const { return tiles_end() + rows * keys * 2; }
@@ -65,6 +69,7 @@ struct MlaCudaConfig {
 struct MlaCoresConfig {
   DType q, kv, o;         // f32, f16, bf16, e4m3, q and kv also e5m2
   unsigned char grouped;  // 1: a scale for each key and 128 latent channels
+  short packed;           // 1: keys are packed rows (kPackedRow), `kv` e4m3; rounded to bf16
   short rows;             // of a tile: 4 a warp
   short keys;             // of a tile in shared memory: at most 32
   short ckv, kpe;         // up to 512 and 128
@@ -77,6 +82,7 @@ struct MlaCoresConfig {
     v("kv", kv);
     v("o", o);
     v("grouped", grouped);
+    v("packed", packed);
     v("rows", rows);
     v("keys", keys);
     v("ckv", ckv);

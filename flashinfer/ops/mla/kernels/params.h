@@ -44,8 +44,12 @@ inline constexpr int kChunkKeys = 1024;
 inline constexpr int kFewHeads = 12;
 /// Rows of a tile. Their q (147 KB in bf16), f32 outputs (256 KB) and the packed block (140 KB) stay in an L2 of 1 MB.
 inline constexpr int kTileRows = 128;
-/// Channels of ckv that share one scale of `ckv_scale_arr`.
+/// Channels of ckv that share one scale of `ckv_scale_arr`, or of a packed row.
 inline constexpr int kScaleGroup = 128;
+/// A packed row: 512 e4m3 values, a float32 scale for each 128 of them, 64 bf16 values; in bytes.
+inline constexpr int kPackedLatent = 512, kPackedRope = 64, kPackedScales = 4 * kPackedLatent / kScaleGroup,
+                     kPackedRow = kPackedLatent + kPackedScales + 2 * kPackedRope;
+static_assert(kPackedRow == 656);
 }  // namespace mla
 
 /// Strides are in elements, the last dimension is contiguous.

@@ -244,10 +244,12 @@ FI_GLOBAL_FN void run_tile(const MlaCudaParams& pp) {
     rows.store(of_next, next);
     wait_async<0>();
     sync_threads();
-    if constexpr (C.narrow()) widen_keys<C>(now, codes);
+    if constexpr (C.narrow()) {
+      widen_keys<C>(now, codes);
+      sync_threads();
+    }
     if (next < end) copy_keys<C>(C.narrow() || turn == 1 ? codes : tile, p, of_next, end - next);
     commit_async();
-    if constexpr (C.narrow()) sync_threads();
 
     typename W::Logits s = {};
     const uint32_t mine = key_group * W::kKeys;

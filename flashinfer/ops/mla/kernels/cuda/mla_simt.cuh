@@ -18,6 +18,15 @@ struct Cores {
   static_assert(C.keys <= 32 && C.keys % kWarps == 0);
 };
 
+/// Element d of a packed row.
+FI_GLOBAL_FN float packed_element(const char* row, uint32_t d) {
+  using namespace flashinfer::mla;
+  if (d >= kPackedLatent)
+    return to_f32(reinterpret_cast<const bf16_t*>(row + kPackedLatent + kPackedScales)[d - kPackedLatent]);
+  const float scale = reinterpret_cast<const float*>(row + kPackedLatent)[d / kScaleGroup];
+  return to_f32(from_f32<bf16_t>(to_f32(reinterpret_cast<const e4m3_t*>(row)[d]) * scale));
+}
+
 /// One row of the tile, by one warp.
 template <MlaCoresConfig C>
 FI_GLOBAL_FN void load_key(float* to, const MlaCudaParams& pp, const attn::Seq& seq, int32_t key, bool there) {
@@ -33,6 +42,10 @@ FI_GLOBAL_FN void load_key(float* to, const MlaCudaParams& pp, const attn::Seq& 
   for (int i = 0; i < X::kHas; ++i) {
     const uint32_t d = lane() + static_cast<uint32_t>(i) * 32;
     if (X::kWidth % 32 != 0 && d >= X::kWidth) continue;
+    if constexpr (C.packed != 0) {
+      to[d] = there ? packed_element(reinterpret_cast<const char*>(k), d) : 0.0f;
+      continue;
+    }
     float x = !there ? 0.0f : to_f32(d < C.ckv ? k[d] : pe[d - C.ckv]);
     if constexpr (C.grouped != 0) {
       constexpr int kGroup = flashinfer::mla::kScaleGroup, kGroups = ceil_div(int{C.ckv}, kGroup);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries and latent rows in shared memory. A row is latent channels, then kpe, swizzled as in attention/tiles.cuh.
-// 16-bit keys are copied there by cp.async; 8-bit ones go to a place of their own and are widened from there by the
-// thread that copied them.
+// 16-bit keys are copied there by cp.async; 8-bit ones go to a place of their own, as they are in memory, and are
+// widened from there.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/memory.h"
@@ -59,32 +59,42 @@ FI_GLOBAL_FN void copy_queries(T* to, const MlaCudaParams& pp, const attn::Seq& 
 }
 
 /// A tile's keys, of which `count` are there; the others are zeros. `to`: the tile, or the place of 8-bit codes, whose
-/// rows are ckv + kpe bytes. `places`: offsets of each key's latent row and kpe.
+/// rows are code_bytes(). `places`: offsets of each key's latent row and kpe.
 template <MlaCudaConfig C>
 FI_GLOBAL_FN void copy_keys(char* to, const AttentionParams& p, const attn::KeyOffsets* places, int32_t count) {
   constexpr int kItem = C.narrow() ? 1 : 2;
   const auto copy = [&](uint32_t row, uint32_t piece, uint32_t first, const void* from, const int64_t* place) {
     const char* x = static_cast<const char*>(from) + load_shared<1>(place)[0] + piece * 16;
-    char* const at = C.narrow() ? to + row * (C.ckv + C.kpe) + (first + piece) * 16
+    char* const at = C.narrow() ? to + row * C.code_bytes() + (first + piece) * 16
                                 : to + swizzle<kPieces<C>>(row, first + piece) * 16;
     const uint32_t bytes = static_cast<int32_t>(row) < count ? C.copied : 0;
 #pragma unroll
     for (int i = 0; i < 16; i += C.copied) copy_async<C.copied>(at + i, x + i, bytes);
   };
   own_pieces<C, C.keys, C.ckv * kItem>([&](uint32_t row, uint32_t piece) { copy(row, piece, 0, p.k, &places[row].k); });
-  if constexpr (C.kpe != 0)
+  if constexpr (C.packed != 0)  // behind the codes: scales and kpe
+    own_pieces<C, C.keys, C.code_bytes() - C.ckv>(
+        [&](uint32_t row, uint32_t piece) { copy(row, C.ckv / 16 + piece, 0, p.k, &places[row].k); });
+  else if constexpr (C.kpe != 0)
     own_pieces<C, C.keys, C.kpe * kItem>(
         [&](uint32_t row, uint32_t piece) { copy(row, piece, C.ckv * kItem / 16, p.v, &places[row].v); });
 }
 
-/// Widens the 8-bit keys that this thread copied.
+/// Widens the 8-bit keys: products with scales of packed rows are rounded.
 template <MlaCudaConfig C, class T>
 FI_GLOBAL_FN void widen_keys(T* tile, const char* codes) {
   using K = scalar_of_t<C.kv>;
   const auto convert = [&](uint32_t row, uint32_t piece) {
-    const Pack<K, 16> x = load_shared<16>(reinterpret_cast<const K*>(codes) + row * (C.ckv + C.kpe) + piece * 16);
+    const char* const key = codes + row * C.code_bytes();
+    const Pack<K, 16> x = load_shared<16>(reinterpret_cast<const K*>(key) + piece * 16);
     float y[16], z[8];
     widen<16>(x.v, y);
+    if constexpr (C.packed != 0) {
+      const uint32_t group = piece * 16 / flashinfer::mla::kScaleGroup;
+      const float scale = load_shared<1>(reinterpret_cast<const float*>(key + C.ckv) + group)[0];
+#pragma unroll
+      for (int e = 0; e < 16; ++e) y[e] *= scale;
+    }
     // Lanes 4 apart begin with the other half, so that eight stores fall into eight different groups of banks.
     const uint32_t turn = piece / 4 & 1;
 #pragma unroll
@@ -96,7 +106,13 @@ FI_GLOBAL_FN void widen_keys(T* tile, const char* codes) {
     }
   };
   own_pieces<C, C.keys, C.ckv>(convert);
-  if constexpr (C.kpe != 0)
+  if constexpr (C.packed != 0)
+    own_pieces<C, C.keys, C.kpe * 2>([&](uint32_t row, uint32_t piece) {
+      const char* const from = codes + row * C.code_bytes() + C.ckv + flashinfer::mla::kPackedScales;
+      store_shared(tile + swizzle<kPieces<C>>(row, C.ckv / 8 + piece) * 8,
+                   load_shared<8>(reinterpret_cast<const T*>(from) + piece * 8));
+    });
+  else if constexpr (C.kpe != 0)
     own_pieces<C, C.keys, C.kpe>([&](uint32_t row, uint32_t piece) { convert(row, C.ckv / 16 + piece); });
 }
 
