@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "flashinfer/cases/fill.h"
+#include "flashinfer/core/check.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/op/registry.h"
 
@@ -71,6 +72,14 @@ double number(std::string_view s) {
   return v;
 }
 
+constexpr int64_t kMaxExtent = int64_t{1} << 40;
+int64_t integer(std::string_view s, int64_t least, int64_t most) {
+  const double v = number(s);
+  if (!(v >= static_cast<double>(least) && v <= static_cast<double>(most)) || v != std::floor(v))
+    bad(str("not an integer in ", least, "..", most), s);
+  return static_cast<int64_t>(v);
+}
+
 TensorText parse_tensor(std::string_view s) {
   TensorText t;
   const size_t caret = s.rfind('^');
@@ -94,7 +103,8 @@ TensorText parse_tensor(std::string_view s) {
     return t;
   }
   if (!parts[1].empty())
-    for (auto e : split(parts[1], 'x')) t.shape.push_back(static_cast<int64_t>(number(e)));
+    for (auto e : split(parts[1], 'x')) t.shape.push_back(integer(e, 0, kMaxExtent));
+  if (t.shape.size() > TensorView::kMaxRank) bad(str("more than ", TensorView::kMaxRank, " extents"), parts[1]);
   return t;
 }
 
@@ -111,9 +121,13 @@ int64_t layout_strides(const TensorText& t, bool pad, std::vector<int64_t>& stri
     const auto list = split(std::string_view(t.layout).substr(5, t.layout.size() - 6), ',');
     if (static_cast<int>(list.size()) != rank) bad("perm must name every axis", t.layout);
     for (int i = 0; i < rank; ++i)
-      order[static_cast<size_t>(i)] = static_cast<int>(number(list[static_cast<size_t>(i)]));
+      order[static_cast<size_t>(i)] = static_cast<int>(integer(list[static_cast<size_t>(i)], 0, rank - 1));
+    std::vector<int> sorted = order;
+    std::ranges::sort(sorted);
+    for (int i = 0; i < rank; ++i)
+      if (sorted[static_cast<size_t>(i)] != i) bad("perm must name every axis once", t.layout);
   } else if (t.layout.starts_with("pad")) {
-    extra = static_cast<int64_t>(number(std::string_view(t.layout).substr(3)));
+    extra = integer(std::string_view(t.layout).substr(3), 0, kMaxExtent);
   } else if (!t.layout.empty()) {
     bad("unknown layout", t.layout);
   } else if (pad && rank >= 2) {
@@ -124,7 +138,9 @@ int64_t layout_strides(const TensorText& t, bool pad, std::vector<int64_t>& stri
   for (int k = rank - 1; k >= 0; --k) {
     const size_t axis = static_cast<size_t>(order[static_cast<size_t>(k)]);
     strides[axis] = step;
-    step *= std::max<int64_t>(t.shape[axis], 1) + (k == rank - 1 ? extra : 0);
+    const int64_t extent = std::max<int64_t>(t.shape[axis], 1) + (k == rank - 1 ? extra : 0);
+    FI_CHECK(step <= (int64_t{1} << 56) / extent, ValueError, "case: a tensor has more than 2^56 elements");
+    step *= extent;
   }
   return step;
 }
@@ -311,9 +327,9 @@ std::string check_guards(const Built& b, const op::Op& op) {
     // An output that is a view of an input (`out=@input`) writes the input's elements.
     bool written = is_written(op, t->argument);
     for (const op::Field& f : op.fields) {
-      const TensorView* v[2];
       if (!f.tensors || !is_written(op, f.name)) continue;
-      for (int i = 0, n = f.tensors(b.block.data(), v); i < n; ++i) written |= v[i]->data() == t->tensor.data();
+      const op::Views v = f.tensors(b.block.data());
+      for (int i = 0; i < v.size(); ++i) written |= v[i].data() == t->tensor.data();
     }
     if (std::string e = check_guards(*t, written); !e.empty()) return e;
   }

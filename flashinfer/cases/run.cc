@@ -117,15 +117,14 @@ Outputs run_block(Built& b) {
   Outputs out;
   for (const op::Field& f : op.fields) {
     if (!f.tensors || !is_output(f.role)) continue;
-    const TensorView* v[2];
-    const int n = f.tensors(b.block.data(), v);
-    for (int i = 0; i < n; ++i) {
+    const op::Views v = f.tensors(b.block.data());
+    for (int i = 0; i < v.size(); ++i) {
       std::shared_ptr<void> owner;  // of memory that the call allocated
       for (int r = 0; r < results.size(); ++r)
-        if (results[r].data() == v[i]->data()) owner = results[r].owner();
+        if (results[r].data() == v[i].data()) owner = results[r].owner();
       for (const auto& t : b.tensors)
-        if (!owner && t->tensor.data() == v[i]->data()) owner = t->tensor.owner();
-      out.tensors.emplace_back(f.name, Tensor(*v[i], owner));
+        if (!owner && t->tensor.data() == v[i].data()) owner = t->tensor.owner();
+      out.tensors.emplace_back(f.name, Tensor(v[i], owner));
     }
   }
   return out;

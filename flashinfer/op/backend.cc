@@ -33,9 +33,8 @@ bool any_backend(const Op& op, const Field& f, F&& fn) {
 /// The place of the first tensor.
 Place place_of(const Op& op, const void* block) {
   for (const Field& f : op.fields) {
-    const TensorView* v[2];
-    if (f.tensors && f.tensors(block, v) > 0)
-      return v[0]->device().type == DeviceType::kCPU ? Place::kHost : Place::kGpu;
+    const Views v = f.tensors ? f.tensors(block) : Views();
+    if (!v.empty()) return v[0].device().type == DeviceType::kCPU ? Place::kHost : Place::kGpu;
   }
   return Place::kHost;
 }

@@ -38,9 +38,8 @@ void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device
       returns_inout |= f.role == Role::kInOut && f.when;
       continue;
     }
-    const TensorView* v[2];
-    if (f.tensors(block, v) > 0) {
-      if (!f.not_returned) results.push(Tensor(*v[0], nullptr), &f);
+    if (const Views v = f.tensors(block); !v.empty()) {
+      if (!f.not_returned) results.push(Tensor(v[0], nullptr), &f);
       continue;
     }
     const Shape s = output_shape(op, f, block, b);
@@ -50,9 +49,8 @@ void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device
   }
   if (!returns_inout) return;
   for (const Field& f : op.fields) {  // arguments written in place that the function returns too, behind its outputs
-    const TensorView* v[2];
-    if (f.role == Role::kInOut && f.when && f.when(block) && f.tensors(block, v) > 0)
-      results.push(Tensor(*v[0], nullptr), &f);
+    if (f.role != Role::kInOut || !f.when || !f.when(block)) continue;
+    if (const Views v = f.tensors(block); !v.empty()) results.push(Tensor(v[0], nullptr), &f);
   }
 }
 

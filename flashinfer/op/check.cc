@@ -92,8 +92,8 @@ void check_shape(const Op& op, const Field& f, const void* block, const Label& w
 }
 
 const TensorView* first_tensor(const Field* f, const void* block) {
-  const TensorView* v[2];
-  return f && f->tensors && f->tensors(block, v) ? v[0] : nullptr;
+  const Views v = f && f->tensors ? f->tensors(block) : Views();
+  return v.empty() ? nullptr : &v[0];
 }
 
 std::optional<DType> dtype_attribute(const Op& op, const Field& f, const void* block) {
@@ -143,20 +143,18 @@ void check_aliasing(const Op& op, const void* block) {
   for (size_t i = 0; i < op.fields.size(); ++i) {
     const Field& f = op.fields[i];
     if (!f.tensors || !is_output(f.role)) continue;
-    const TensorView* a[2];
-    const int na = f.tensors(block, a);
-    for (size_t j = 0; na && j < op.fields.size(); ++j) {
+    const Views a = f.tensors(block);
+    for (size_t j = 0; !a.empty() && j < op.fields.size(); ++j) {
       const Field& g = op.fields[j];
       if (i == j || !g.tensors || (j < i && is_output(g.role))) continue;
       if (op.is_collective && g.role == Role::kScratch) continue;  // results may be in the memory that ranks share
-      const TensorView* c[2];
-      const int nc = g.tensors(block, c);
-      for (int x = 0; x < na; ++x)
-        for (int y = 0; y < nc; ++y) {
-          if (!overlap(*a[x], *c[y])) continue;
-          if (f.may_alias && std::string_view(f.may_alias) == g.name && a[x]->same_elements(*c[y])) continue;
-          throw ValueError(str(Label{f, x, na}, " (", to_string(*a[x]), ") shares memory with ", Label{g, y, nc}, " (",
-                               to_string(*c[y]), "), but ",
+      const Views c = g.tensors(block);
+      for (int x = 0; x < a.size(); ++x)
+        for (int y = 0; y < c.size(); ++y) {
+          if (!overlap(a[x], c[y])) continue;
+          if (f.may_alias && std::string_view(f.may_alias) == g.name && a[x].same_elements(c[y])) continue;
+          throw ValueError(str(Label{f, x, a.size()}, " (", to_string(a[x]), ") shares memory with ",
+                               Label{g, y, c.size()}, " (", to_string(c[y]), "), but ",
                                f.may_alias && std::string_view(f.may_alias) == g.name
                                    ? "may only be exactly the same view"
                                    : "must not overlap it"));
@@ -194,20 +192,19 @@ void check_fields(const Op& op, const void* block, Bindings& b) {
       if (f.role == Role::kSelf && f.get(block).is_none()) throw ValueError("self is missing");
       continue;
     }
-    const TensorView* v[2];
-    const int n = f.tensors(block, v);
-    if (n == 0 && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(f.name, " is missing"));
-    for (int i = 0; i < n; ++i) {
-      const Label who{f, i, n};
-      check_shape(op, f, block, who, *v[i], b);
-      check_dtype(op, f, block, who, *v[i]);
-      check_layout(f, who, *v[i]);
+    const Views v = f.tensors(block);
+    if (v.empty() && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(f.name, " is missing"));
+    for (int i = 0; i < v.size(); ++i) {
+      const Label who{f, i, v.size()};
+      check_shape(op, f, block, who, v[i], b);
+      check_dtype(op, f, block, who, v[i]);
+      check_layout(f, who, v[i]);
       if (f.shape && is_output(f.role)) {
         const Shape want = f.shape(block);
-        bool same = want.rank == v[i]->rank();
-        for (int d = 0; same && d < want.rank; ++d) same = want.size[d] == v[i]->size(d);
-        FI_CHECK(same, ValueError, who, " is ", to_string(*v[i]), ", but must be ",
-                 to_string(TensorView(nullptr, v[i]->dtype(), want.span())));
+        bool same = want.rank == v[i].rank();
+        for (int d = 0; same && d < want.rank; ++d) same = want.size[d] == v[i].size(d);
+        FI_CHECK(same, ValueError, who, " is ", to_string(v[i]), ", but must be ",
+                 to_string(TensorView(nullptr, v[i].dtype(), want.span())));
       }
     }
   }

@@ -22,10 +22,10 @@ void check_device_indices(const Op& op, const void* block, Device device) {
   const OwnedBlock<> copy(op.block, block);
   std::vector<Tensor> host;
   for (const Field& f : op.fields) {
-    const TensorView* v[2];
-    if (!f.assign || (f.role != Role::kIn && f.role != Role::kInOut) || f.tensors(block, v) == 0) continue;
-    if (v[0]->device() != device || !kIntegers.has(v[0]->dtype())) continue;
-    host.push_back(to_device(*v[0], kCpu));
+    if (!f.assign || (f.role != Role::kIn && f.role != Role::kInOut)) continue;
+    const Views v = f.tensors(block);
+    if (v.empty() || v[0].device() != device || !kIntegers.has(v[0].dtype())) continue;
+    host.push_back(to_device(v[0], kCpu));
     f.assign(copy.data(), host.back().view());
   }
   if (!host.empty()) op.validate(copy.data());

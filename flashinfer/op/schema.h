@@ -42,6 +42,22 @@ struct Shape {
   std::span<const int64_t> span() const { return {size, static_cast<size_t>(rank)}; }
 };
 
+/// The tensors of a member: none (an optional one that is absent), one, both of a paged cache, or those of a list.
+class Views {
+ public:
+  constexpr Views() = default;
+  explicit Views(const TensorView& v) : first_(&v), count_(v.defined() ? 1 : 0) {}
+  Views(const TensorView& first, const TensorView& second) : first_(&first), second_(&second), count_(2) {}
+  explicit Views(const std::vector<TensorView>& list) : first_(list.data()), count_(static_cast<int>(list.size())) {}
+  int size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  const TensorView& operator[](int i) const { return i == 1 && second_ ? *second_ : first_[i]; }
+
+ private:
+  const TensorView *first_ = nullptr, *second_ = nullptr;
+  int count_ = 0;
+};
+
 struct Field {
   const char* name = nullptr;
   Role role = Role::kAttr;
@@ -83,9 +99,9 @@ struct Field {
       nullptr;  // outputs that are made: their strides in elements, when not row-major
   // Access to the member, by its type.
   Value (*get)(const void* block) = nullptr;
-  void (*set)(void* block, const Value& v, const Field& f) = nullptr;   // TypeError naming the field
-  int (*tensors)(const void* block, const TensorView** out) = nullptr;  // at most 2 views; null for non-tensor kinds
-  void (*assign)(void* block, const TensorView& v) = nullptr;           // outputs: sets the view
+  void (*set)(void* block, const Value& v, const Field& f) = nullptr;  // TypeError naming the field
+  Views (*tensors)(const void* block) = nullptr;                       // null for kinds that are no tensors
+  void (*assign)(void* block, const TensorView& v) = nullptr;          // outputs: sets the view
 };
 
 // ---- options of a field ----
@@ -241,33 +257,25 @@ struct MemberOf<T B::*> {
   using Type = T;
 };
 
-inline int views(const TensorView& v, const TensorView** out) {
-  out[0] = &v;
-  return v.defined() ? 1 : 0;
+inline Views views(const TensorView& v) { return Views(v); }
+inline Views views(const Tensor& v) { return Views(v.view()); }
+inline Views views(const PagedKv& v) {
+  if (!v.first.defined()) return {};
+  return v.stacked ? Views(v.first) : Views(v.first, v.second);
 }
-inline int views(const Tensor& v, const TensorView** out) {
-  out[0] = &v.view();
-  return v.defined() ? 1 : 0;
-}
-inline int views(const PagedKv& v, const TensorView** out) {
-  if (!v.first.defined()) return 0;
-  out[0] = &v.first;
-  out[1] = &v.second;
-  return v.stacked ? 1 : 2;
-}
-inline int views(const ScalarOrTensor& v, const TensorView** out) { return (out[0] = v.tensor()) ? 1 : 0; }
+inline Views views(const ScalarOrTensor& v) { return v.tensor() ? Views(*v.tensor()) : Views(); }
+inline Views views(const std::vector<TensorView>& v) { return Views(v); }
 template <class T>  // not what merely converts to one of them, as a number does to ScalarOrTensor
 concept HoldsViews = std::is_same_v<T, TensorView> || std::is_same_v<T, Tensor> || std::is_same_v<T, PagedKv> ||
-                     std::is_same_v<T, ScalarOrTensor>;
+                     std::is_same_v<T, ScalarOrTensor> || std::is_same_v<T, std::vector<TensorView>>;
 template <HoldsViews T>
-int views(const std::optional<T>& v, const TensorView** out) {
-  return v ? views(*v, out) : 0;
+Views views(const std::optional<T>& v) {
+  return v ? views(*v) : Views();
 }
 template <class T>
-concept HasViews = HoldsViews<T> || requires(const T& t, const TensorView** o) {
-  requires HoldsViews<typename T::value_type>;
-  views(t, o);
-};
+inline constexpr bool kHasViews = HoldsViews<T>;
+template <HoldsViews T>
+inline constexpr bool kHasViews<std::optional<T>> = true;
 template <class T>
 inline constexpr bool kIsView = std::is_same_v<T, TensorView> || std::is_same_v<T, std::optional<TensorView>>;
 
@@ -321,8 +329,7 @@ constexpr Field member(const char* name, Role role) {
                std::is_same_v<Type, std::vector<TensorView>>;
   f.get = [](const void* b) -> Value { return to_value(static_cast<const Block*>(b)->*M); };
   f.set = [](void* b, const Value& v, const Field& fd) { from_value(static_cast<Block*>(b)->*M, v, fd); };
-  if constexpr (HasViews<Type>)
-    f.tensors = [](const void* b, const TensorView** out) { return views(static_cast<const Block*>(b)->*M, out); };
+  if constexpr (kHasViews<Type>) f.tensors = [](const void* b) { return views(static_cast<const Block*>(b)->*M); };
   if constexpr (kIsView<Type>) f.assign = [](void* b, const TensorView& v) { static_cast<Block*>(b)->*M = v; };
   return f;
 }

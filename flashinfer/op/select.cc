@@ -64,10 +64,10 @@ Device device_of(const Op& op, const void* block) { return placement_of(op, bloc
 std::vector<Tensor> detail::copy_arrays_to_host(const Op& op, void* block) {
   std::vector<Tensor> keep;
   for (const Field& f : op.fields) {
-    const TensorView* v[2];
-    if (!f.assign || f.role == Role::kScratch || f.tensors(block, v) == 0 || v[0]->device().type == DeviceType::kCPU)
-      continue;
-    keep.push_back(to_device(*v[0], kCpu));
+    if (!f.assign || f.role == Role::kScratch) continue;
+    const Views v = f.tensors(block);
+    if (v.empty() || v[0].device().type == DeviceType::kCPU) continue;
+    keep.push_back(to_device(v[0], kCpu));
     f.assign(block, keep.back().view());
   }
   return keep;

@@ -26,9 +26,8 @@ template <class F>
 void for_each_tensor(const Op& op, const void* block, F&& fn) {
   for (const Field& f : op.fields) {
     if (!f.tensors) continue;
-    const TensorView* v[2];
-    const int n = f.tensors(block, v);
-    for (int i = 0; i < n; ++i) fn(f, *v[i]);
+    const Views v = f.tensors(block);
+    for (int i = 0; i < v.size(); ++i) fn(f, v[i]);
   }
 }
 /// The device of a call: that of its first tensor outside host memory, else the CPU.

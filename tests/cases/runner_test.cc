@@ -139,6 +139,11 @@ TEST(Parse, SaysWhatItCannotRead) {
   EXPECT_EQ(error("y=3"), "TypeError: twice() got an unexpected keyword argument 'y'");
   EXPECT_EQ(error("x=f32:3x5:blue"), "ValueError: case: unknown fill 'blue'");
   EXPECT_EQ(error("x=@z"), "ValueError: case: no earlier argument of that name: 'z'");
+  EXPECT_EQ(error("x=f32:3x5^perm(2,0)"), "ValueError: case: not an integer in 0..1: '2'");
+  EXPECT_EQ(error("x=f32:3x5^perm(1,1)"), "ValueError: case: perm must name every axis once: 'perm(1,1)'");
+  EXPECT_EQ(error("x=f32:3x2.5"), "ValueError: case: not an integer in 0..1099511627776: '2.5'");
+  EXPECT_EQ(error("x=f32:-3x5"), "ValueError: case: not an integer in 0..1099511627776: '-3'");
+  EXPECT_EQ(error("x=f32:1000000000x1000000000"), "ValueError: case: a tensor has more than 2^56 elements");
 }
 struct Pair {
   TensorView x, y;

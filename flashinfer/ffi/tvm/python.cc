@@ -89,9 +89,8 @@ op::Value value_of(const op::Op& op, const op::Field& f, tvm::AnyView v, bool ow
 /// The returned outputs that the caller passed: bit i for output i.
 unsigned given_outputs(const Prepared& p, const void* block) {
   unsigned bits = 0;
-  const TensorView* v[2];
   for (size_t i = 0; i < p.returned.size(); ++i)
-    if (p.returned[i]->tensors(block, v) > 0) bits |= 1u << i;
+    if (!p.returned[i]->tensors(block).empty()) bits |= 1u << i;
   return bits;
 }
 

@@ -85,7 +85,7 @@ void reference(const H& a) {
     for (int64_t j = 0; j < k; ++j) {
       const auto e = static_cast<int64_t>(ref::at(a.tid2eid, {op::index_at(a.input_ids, t), j}));
       const double x = ref::at(a.router_logits, {t, e});
-      scores[j] = std::sqrt(x > 30 ? x : std::log(1 + std::exp(x)));
+      scores[j] = std::sqrt(std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))));
       sum += scores[j];
       ref::put(*a.topk_ids, {t, j}, static_cast<double>(e));
     }
