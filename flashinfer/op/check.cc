@@ -131,7 +131,7 @@ void check_layout(const Field& f, const Label& who, const TensorView& t) {
   if (f.contiguous) FI_CHECK(t.is_contiguous(), LayoutError, who, " must be contiguous, but is ", to_string(t));
   if (!f.any_layout)
     FI_CHECK(t.last_dim_contiguous(), LayoutError, who, ".stride(-1) is ", t.stride(-1),
-             ", but the last dimension must be contiguous");
+             ", but the last dimension must be contiguous (innermost stride must be 1)");
   if (is_output(f.role))
     for (int i = 0; i < t.rank(); ++i)
       FI_CHECK(t.size(i) <= 1 || t.stride(i) != 0, ValueError, who, ".stride(", i, ") is 0 over ", t.size(i),

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """b12x_fused_moe: a mixture of experts with NVFP4 weights and bf16 inputs, which the call quantises or leaves as they are.
 
-Values times block scales are exact in bf16, so each product is `mm_bf16` with a float32 result. Only the weights of experts that a token
-chose are read; they are unpacked in each call, so programs that serve from a CPU choose `cutlass_fused_moe`, whose kernels read FP4.
+The weights are unpacked in each call (`_expert_loop`), so programs that serve from a CPU choose `cutlass_fused_moe`, whose kernels read FP4.
 """
 import math
 
@@ -56,43 +55,6 @@ def _checked(who, x, w1, w2, ids, scales, alphas, num_local, top_k, activation, 
     return width
 
 
-def _matrix(codes, tiles, expert):
-    """bf16 [rows, columns] of one expert."""
-    import torch
-
-    from . import e2m1_and_ufp8sf_scale_to_float
-
-    rows, columns = codes.shape[1], codes.shape[2] * 2
-    per = -(-rows // 128) * -(-columns // 64) * 512
-    scales = tiles.reshape(-1)[expert * per:(expert + 1) * per]
-    return e2m1_and_ufp8sf_scale_to_float(codes[expert].contiguous(), scales, torch.ones(1), 16, 1, True).to(torch.bfloat16)
-
-
-def _tiles(who, name, sf, codes):
-    """Scale factors as flat tiles of 128x4, from these or from the view that CuTe kernels take."""
-    import torch
-
-    from ._one_gpu import convert_sf_from_mma_layout
-
-    experts, rows, columns = codes.shape[0], codes.shape[1], codes.shape[2] * 2
-    sf = sf.view(torch.uint8)
-    flat = convert_sf_from_mma_layout(sf) if sf.dim() == 6 else sf.reshape(-1)
-    wanted = experts * -(-rows // 128) * -(-columns // 64) * 512
-    if flat.numel() != wanted:
-        raise ValueError(f"{who}: {name} has {flat.numel()} scale factors, but {list(codes.shape)} needs {wanted}, in tiles of 128x4")
-    return flat
-
-
-def _quantised(x, scale):
-    """bf16 values times block scales of what NVFP4 keeps of x * scale."""
-    import torch
-
-    from . import e2m1_and_ufp8sf_scale_to_float, fp4_quantize
-
-    codes, scales = fp4_quantize(x, torch.full((1,), scale), 16, False, False, nvfp4_4over6=None)
-    return e2m1_and_ufp8sf_scale_to_float(codes, scales.view(torch.uint8).reshape(-1), torch.ones(1), 16, 1, False).to(torch.bfloat16)
-
-
 def _activated(y, width, activation, alpha, beta, limit):
     import torch
 
@@ -139,7 +101,7 @@ def b12x_fused_moe(x, w1_weight, w1_weight_sf, w2_weight, w2_weight_sf, token_se
     """
     import torch
 
-    from . import mm_bf16
+    from ._expert_loop import expert_sums, fp4_matrix, fp4_tiles, nvfp4_rows
 
     who = "b12x_fused_moe"
     mode = _mode(who, quant_mode, activation_precision, source_format)
@@ -157,24 +119,19 @@ def b12x_fused_moe(x, w1_weight, w1_weight_sf, w2_weight, w2_weight_sf, token_se
         if expert_map.shape != (num_experts,) or expert_map.numel() and int(expert_map.max()) >= local:
             raise ValueError(f"{who}: expert_map must be [{num_experts}] of places below {local}")
         ids = torch.where(ids >= 0, expert_map.long()[ids.clamp(min=0)], -1)
-    tiles = [_tiles(who, name, sf, w) for name, sf, w in (("w1_weight_sf", w1_weight_sf, w1_weight), ("w2_weight_sf", w2_weight_sf, w2_weight))]
-    result = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
-    for expert in ids[ids >= 0].unique().tolist():
-        token, slot = torch.nonzero(ids == expert, as_tuple=True)
-        rows, scale = x[token], 1.0
-        if mode == "nvfp4":
-            if input_global_scale is not None:
-                given = input_global_scale.reshape(-1)
-                scale = float(given[expert if given.numel() > 1 else 0])
-            rows = _quantised(rows, scale)
-        y = mm_bf16(rows, _matrix(w1_weight, tiles[0], expert).t(), out_dtype=torch.float32)
-        y = _activated(y.mul_(float(w1_alpha[expert]) / scale), width, activation, swiglu_alpha, swiglu_beta, swiglu_limit).to(torch.bfloat16)
-        factor = float(w2_alpha[expert])
-        if mode == "nvfp4":
-            inner = float(fc2_input_scale.reshape(-1)[expert if fc2_input_scale.numel() > 1 else 0])
-            y, factor = _quantised(y, inner), factor / inner
-        y = mm_bf16(y.contiguous(), _matrix(w2_weight, tiles[1], expert).t(), out_dtype=torch.float32)
-        result.index_add_(0, token, y.mul_(token_final_scales[token, slot].float()[:, None] * factor))
+    tiles = [fp4_tiles(who, name, sf, w) for name, sf, w in (("w1_weight_sf", w1_weight_sf, w1_weight), ("w2_weight_sf", w2_weight_sf, w2_weight))]
+    def of_input(rows, expert, token):
+        given = None if input_global_scale is None else input_global_scale.reshape(-1)
+        scale = 1.0 if given is None else float(given[expert if given.numel() > 1 else 0])
+        return nvfp4_rows(rows, scale), scale
+
+    def of_activation(rows, expert, token):
+        inner = float(fc2_input_scale.reshape(-1)[expert if fc2_input_scale.numel() > 1 else 0])
+        return nvfp4_rows(rows, inner), inner
+
+    result = expert_sums(x, ids, token_final_scales, (lambda e: fp4_matrix(w1_weight, tiles[0], e), lambda e: float(w1_alpha[e])),
+                         lambda y: _activated(y, width, activation, swiglu_alpha, swiglu_beta, swiglu_limit),
+                         (lambda e: fp4_matrix(w2_weight, tiles[1], e), lambda e: float(w2_alpha[e])), (of_input, of_activation) if mode == "nvfp4" else None)
     result = result.to(torch.bfloat16)
     return result if output is None else output.copy_(result)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and wrappers that FlashInfer has for kernels in CuTe DSL, of this library's ops. `enable_pdl` and workspaces are of GPU kernels;
 nothing here."""
+from ._four_over_six import _UNSET
 
 
 def _shifted(weight, bias):
@@ -51,6 +52,49 @@ def layernorm_cute(out, input, gamma, beta, eps=1e-6, enable_pdl=False):
 def _no_variant(who, variant):
     if variant is not None:
         raise NotImplementedError(f"{who}: variant is not available: jit_args of flashinfer.prefill's wrappers take one of your own")
+
+
+def _global_scale(value, like):
+    import torch
+
+    return value.reshape(1).float() if torch.is_tensor(value) else torch.full((1,), float(value), device=like.device)
+
+
+def nvfp4_quantize_cute_dsl(input, global_scale, sf_layout=0, enable_pdl=None, nvfp4_4over6=_UNSET, out=None):
+    """`nvfp4_quantize` with SfLayout(sf_layout); `out` is a pair of tensors for both results."""
+    from . import SfLayout, nvfp4_quantize
+
+    made = nvfp4_quantize(input, _global_scale(global_scale, input), sfLayout=SfLayout(sf_layout), nvfp4_4over6=nvfp4_4over6)
+    if out is None:
+        return made
+    for name, given, value in zip(("fp4_out", "sf_out"), out, made):
+        if given.numel() != value.numel() or given.dtype != value.dtype:
+            raise ValueError(f"nvfp4_quantize_cute_dsl: {name} is {given.dtype} of shape {tuple(given.shape)}, but must be {value.dtype} {list(value.shape)}")
+        given.view(value.shape).copy_(value)
+    return out
+
+
+def nvfp4_quantize_per_token_cute_dsl(input, global_scale_inv, sf_layout=0, enable_pdl=None, out_scale=None, nvfp4_4over6=_UNSET):
+    """`nvfp4_quantize` with per_token_activation: (codes, block scales, scales of the rows)."""
+    from . import SfLayout, nvfp4_quantize
+
+    return nvfp4_quantize(input, _global_scale(global_scale_inv, input), sfLayout=SfLayout(sf_layout), per_token_activation=True, out_scale=out_scale,
+                          nvfp4_4over6=nvfp4_4over6)
+
+
+def mxfp4_quantize_cute_dsl(input, sf_layout=0, enable_pdl=None):
+    """`mxfp4_quantize` with SfLayout(sf_layout)."""
+    from . import SfLayout, mxfp4_quantize
+
+    return mxfp4_quantize(input, sfLayout=SfLayout(sf_layout))
+
+
+def mxfp8_quantize_cute_dsl(input, is_sf_swizzled_layout=True, alignment=32, enable_pdl=None, is_sf_8x4_layout=False):
+    """`mxfp8_quantize`; is_sf_8x4_layout: swizzled scale factors in tiles of 8x4."""
+    from . import SfLayout, mxfp8_quantize
+
+    layout = SfLayout.layout_8x4 if is_sf_swizzled_layout and is_sf_8x4_layout else None
+    return mxfp8_quantize(input, is_sf_swizzled_layout, alignment, sf_swizzle_layout=layout)
 
 
 class BatchMLADecodeCuteDSLWrapper:

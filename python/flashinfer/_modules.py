@@ -27,6 +27,8 @@ _homes = {name: home for home, names in HOMES.items() for name in names.split()}
 _missing = {}
 _FOLDER = os.path.dirname(__file__)
 _SHARED = ("utils", "jit", "api_logging", "autotuner", "tllm_enums")  # modules whose public names the others have as well
+_HELPERS = frozenset(("_check_kv_layout", "_check_pos_encoding_mode", "_expand_4d", "_expand_5d", "_get_cache_buf", "_get_range_buf",
+                      "_unpack_paged_kv_cache"))  # of utils, which FlashInfer's other modules import and programs take from there
 _WRITTEN_OUT = frozenset(dis.opmap[n] for n in ("IMPORT_FROM", "IMPORT_STAR", "CALL_INTRINSIC_1", "LOAD_ATTR", "LOAD_METHOD")
                          if n in dis.opmap)  # CALL_INTRINSIC_1: `import *` from Python 3.12 on
 
@@ -158,7 +160,7 @@ def value_of(module, name):
 def _shared(module, name):
     """What FlashInfer's module has because its file imports it: 640 names, such as `flashinfer.decode.gen_batch_decode_module`, which
     programs take from there. None when no module of `_SHARED` has it."""
-    if name.startswith("_") or module == _PACKAGE or _short(module).split(".")[0] in _SHARED:
+    if name.startswith("_") and name not in _HELPERS or module == _PACKAGE or _short(module).split(".")[0] in _SHARED:
         return None
     for home in _SHARED:
         value = getattr(importlib.import_module(f"{_PACKAGE}.{home}"), name, None)

@@ -311,7 +311,6 @@ def _absent(name):
     return _value(type(name, (_Backend,), {"__doc__": doc, "__module__": __name__, "__annotations__": {}}))
 
 
-CuteDslConfig = _absent("CuteDslConfig")
 B12xNvfp4Config = _quantised("B12xNvfp4Config", "b12x_nvfp4", "prepare_b12x_nvfp4_weights", None, "`b12x_fused_moe`: NVFP4 weights; inputs are bf16, and quantised by the call.")
 B12xW4A16Config = _quantised("B12xW4A16Config", "b12x_w4a16", "prepare_b12x_w4a16_weights", None, "`b12x_fused_moe`: NVFP4 weights, bf16 inputs.")
 

@@ -8,11 +8,13 @@
 import collections
 
 from ._buckets import get_hybrid_num_tokens_buckets, make_hybrid_bucket_mapper
-from ._moe_runners import BACKEND_RUNNERS, QuantisedRunner
+from . import _moe_checkpoint, _moe_runners, _moe_shared
+from ._moe_runners import QuantisedRunner
 from .autotuner import AutoTuner, DynamicTensorSpec, TunableRunner, TuningConfig
 from .tllm_enums import RoutingInputMode
 
 _WINNERS = 128  # remembered winners of one layer
+BACKEND_RUNNERS = {**_moe_runners.BACKEND_RUNNERS, **_moe_shared.RUNNERS, **_moe_checkpoint.RUNNERS}
 
 
 class MoELayer:
@@ -88,7 +90,7 @@ class MoELayer:
         mapper = make_hybrid_bucket_mapper(self.config.execution.tune_max_num_tokens)
         bucket = mapper(shared[0].shape[0]), tuple(r.backend_key for r in runners)
         if bucket not in self._winners or AutoTuner.get().is_tuning_mode:
-            shared_and_weights = [*shared, *[weight_pack.get_view(r.backend_key)[n] for r in runners for n in r.view]]
+            shared_and_weights = [*shared, *[r.weights_of(weight_pack)[n] for r in runners for n in r.view]]
             wrapped = [_Measured(r, 3 + 2 * i) for i, r in enumerate(runners)]
             runner, tactic = AutoTuner.get().choose_one("moe_layer", wrapped, self._tuning(), shared_and_weights)
             if tactic == -1:
@@ -104,12 +106,10 @@ class MoELayer:
         Raises:
             KeyError: no candidate's weights are prepared
         """
-        ready = [r for r in self.runners if r.backend_key in weight_pack.native_views]
-        if not ready:
-            weight_pack.get_view(self.runners[0].backend_key)
+        ready = [r for r in self.runners if r.is_ready(weight_pack)] or self.runners[:1]
         shared = [act_pack.hidden_states_q, *self._routing(act_pack)]
         self._last = self._select_winner(shared, weight_pack, ready)
-        view = weight_pack.get_view(self._last.backend_key)
+        view = self._last.weights_of(weight_pack)
         if isinstance(self._last, QuantisedRunner):
             return self._last([act_pack, *shared[1:], view])
         return self._last([*shared, *[view[n] for n in self._last.view]])

@@ -9,6 +9,7 @@ from .tllm_enums import RoutingMethodType
 class MoERunner(TunableRunner):
     """One back end for one configuration. Inputs: rows, experts, their weights, then the tensors of the back end's view."""
     backend_key = None
+    also = ()  # keys of other back ends whose weights are the same
     view = ()
 
     def __init__(self, config):
@@ -26,6 +27,14 @@ class MoERunner(TunableRunner):
         if config.experts.num_fused_shared_experts:
             return "num_fused_shared_experts is not available"
         return ""
+
+    def is_ready(self, weight_pack):
+        """Whether a pack has this back end's weights."""
+        return any(key in weight_pack.native_views for key in (self.backend_key, *self.also))
+
+    def weights_of(self, weight_pack):
+        """This back end's weights. KeyError: not prepared."""
+        return weight_pack.get_view(next((k for k in (self.backend_key, *self.also) if k in weight_pack.native_views), self.backend_key))
 
     def get_valid_tactics(self, inputs, profile):
         return [0]

@@ -28,11 +28,19 @@ HOMES = {
     "_mla_dimensions": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions smaller_mla_dimensions supported_mla_layer_dimensions",
     "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant svdquant_linear tgv_gemm_sm100",
     "_lora": "bgmv_moe_expand bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr prepare_bgmv_moe",
-    "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
+    "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CutlassBf16Config CutlassFp8BlockConfig "
                 "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
                 "CutlassW4A8Config ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
                 "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig SiLU SiTU SwiGLU SwiGLUStep "
                 "TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config",
+    "_moe_shared": "CudnnFrostBf16Config CudnnFrostMxfp8Config CudnnFrostMxfp8Mxfp4Config CudnnFrostNvfp4Config CuteDslConfig CuteDslNvfp4Runner CuteDslRunner "
+                   "PrimsTsConfig PrimsTsRunner prepare_cute_dsl_weights",
+    "_moe_checkpoint": "CakeWarpDecodeConfig CuTileBf16Config CuTileBf16Runner CuTileFp8PerTensorBf16Config CuTileFp8PerTensorBf16Runner "
+                       "CuTileFp8PerTensorConfig CuTileMxfp4Bf16Config CuTileMxfp4Bf16Runner CuTileMxfp4Config CuTileMxfp4Mxfp8Config CuTileMxfp4Mxfp8Runner "
+                       "CuTileMxfp4Runner CuTileMxfp8Bf16Config CuTileMxfp8Bf16Runner CuTileMxfp8Config CuTileMxfp8Runner CuTileNvfp4Bf16Config "
+                       "CuTileNvfp4Bf16Runner CuTileNvfp4Config CuTileNvfp4Runner CutlassHummingConfig SM12xFp8Config SM12xMxfp8Mxfp4Config "
+                       "SM12xNvfp4Bf16Config SM12xNvfp4Bf16Runner SM12xNvfp4Config SM12xNvfp4Runner prepare_cutile_bf16_weights prepare_cutile_fp8_weights "
+                       "prepare_cutile_mxfp4_weights prepare_cutile_nvfp4_weights",
     "_moe_layer": "MoELayer",
     "_moe_ep": "AlgoKnob BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout Fleet FleetAlgoKnobAllocator "
                "FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize "
@@ -91,10 +99,13 @@ HOMES = {
     "_mapping": "Mapping",
     "_indexer": "compute_paged_mqa_logits_schedule deepgemm_fp8_paged_mqa_logits fp4_paged_mqa_logits fp8_mqa_logits fp8_paged_mqa_logits get_paged_mqa_logits_metadata",
     "_b12x": "B12xMoEWrapper b12x_fused_moe get_b12x_activation_name prepare_b12x_nvfp4_weights prepare_b12x_w4a16_weights",
+    "_cute_dsl_moe": "CuteDslBf16MoEWrapper CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper SUPPORTED_CUTE_DSL_MOE_ACTIVATION_TYPES cute_dsl_fused_moe "
+                     "cute_dsl_fused_moe_bf16 cute_dsl_fused_moe_mxfp8_mxfp4 cute_dsl_fused_moe_nvfp4 normalize_cute_dsl_moe_activation_type "
+                     "validate_cute_dsl_moe_situ_config validate_cute_dsl_moe_swiglu_config",
     "_chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
     "_dsa": "dsa_indexer_topk dsa_indexer_topk_workspace_size dsa_sparse_attention dsa_sparse_attention_varlen",
     "_cute_dsl": "BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper fused_add_rmsnorm_cute fused_add_rmsnorm_quant_cute layernorm_cute "
-                 "qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
+                 "mxfp4_quantize_cute_dsl mxfp8_quantize_cute_dsl nvfp4_quantize_cute_dsl nvfp4_quantize_per_token_cute_dsl qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
     "_cute_dsl_decode": "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper",
     "_dsv4": "trtllm_batch_decode_sparse_mla_dsv4",
     "jit.fp4_quantization": "gen_fp4_quantization_module",
@@ -152,12 +163,12 @@ REASONS = (
 
 MODULES = {
     "":
-        "B12xMoEWrapper CakeFmhaRequestOrderedDecodePlan CakeRMSNormFunction KDAPrefillPlanCache MeasurementPolicy MiniMaxH3Mxfp8PreAttention "
+        "B12xMoEWrapper CakeFmhaRequestOrderedDecodePlan CakeRMSNormFunction CuteDslBf16MoEWrapper CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper KDAPrefillPlanCache MeasurementPolicy MiniMaxH3Mxfp8PreAttention "
         "MiniMaxH3Nvfp4PreAttention MiniMaxH3QkvQuantizePack NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
         "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload b12x_fused_moe cake_batch_context_with_kv_cache "
         "cake_batch_decode_with_kv_cache cake_fmha_manifest cake_rmsnorm cake_rmsnorm_train_backward cake_rmsnorm_train_backward_workspace_bytes "
         "cake_rmsnorm_train_forward cake_top_k_top_p_sampling_from_probs compute_paged_mqa_logits_schedule cudnn_frost_grouped_gemm1_swiglu "
-        "cudnn_frost_grouped_gemm1_swiglu_workspace_size fp4_paged_mqa_logits fp8_paged_mqa_logits gdn_fused_decode_step_supported "
+        "cute_dsl_fused_moe cute_dsl_fused_moe_bf16 cute_dsl_fused_moe_mxfp8_mxfp4 cute_dsl_fused_moe_nvfp4 cudnn_frost_grouped_gemm1_swiglu_workspace_size fp4_paged_mqa_logits fp8_paged_mqa_logits gdn_fused_decode_step_supported "
         "get_dcp_spec_counter_bytes get_dcp_spec_workspace_size_bytes is_gated_activation kda_prefill_supports_fp32_checkpoints "
         "launch_sm110_gqa_decode_prepared min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv "
         "packed_kda_decode padded_seq_len plan_cake_fmha_request_ordered_paged_decode precompile_paged_mqa_logits "
@@ -335,7 +346,7 @@ MODULES = {
         "CuTileMxfp4Bf16Config CuTileMxfp4Bf16Runner CuTileMxfp4Config CuTileMxfp4Mxfp8Config CuTileMxfp4Mxfp8Runner CuTileMxfp4Runner "
         "CuTileMxfp8Bf16Config CuTileMxfp8Bf16Runner CuTileMxfp8Config CuTileMxfp8Runner CuTileNvfp4Bf16Config CuTileNvfp4Bf16Runner CuTileNvfp4Config "
         "CuTileNvfp4Runner CudnnFrostBf16Config CudnnFrostMxfp8Config CudnnFrostMxfp8Mxfp4Config CudnnFrostNvfp4Config CuteDslConfig "
-        "CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassFp8BlockConfig CutlassFp8BlockRunner CutlassFp8PerTensorConfig "
+        "CuteDslBf16MoEWrapper CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassFp8BlockConfig CutlassFp8BlockRunner CutlassFp8PerTensorConfig "
         "CutlassFp8PerTensorRunner CutlassHummingConfig CutlassHummingRunner CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassMxfp8Mxfp4Runner "
         "CutlassMxfp8Runner CutlassNvfp4Config CutlassNvfp4Runner CutlassW4A16Config CutlassW4A16Runner CutlassW4A8Config CutlassW4A8Runner "
         "ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig MoEFinalizeConfig MoELayer MoEWeightPack "
@@ -345,9 +356,10 @@ MODULES = {
         "TrtllmFp8BlockConfig TrtllmFp8BlockRunner TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata "
         "TrtllmMoERoutingMetadataSlot TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad allocate_alphamoe_route_plan "
         "allocate_kimi_k3_route_plan alphamoe_fp8_block_scale_aligned_moe alphamoe_fused_router alphamoe_interleave_gated_weights "
-        "alphamoe_nvfp4_aligned_moe alphamoe_nvfp4_finalize_deferred alphamoe_nvfp4_routed_moe alphamoe_nvfp4_routed_moe_deferred bgmv_moe_expand "
-        "bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink cudnn_frost_grouped_gemm1_swiglu "
-        "cudnn_frost_grouped_gemm1_swiglu_workspace_size fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe interleave_for_tma_wgmma_up "
+        "alphamoe_nvfp4_aligned_moe alphamoe_nvfp4_finalize_deferred alphamoe_nvfp4_routed_moe alphamoe_nvfp4_routed_moe_deferred b12x_fused_moe "
+        "bgmv_moe_expand bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink cudnn_frost_grouped_gemm1_swiglu "
+        "cudnn_frost_grouped_gemm1_swiglu_workspace_size cute_dsl_fused_moe cute_dsl_fused_moe_bf16 cute_dsl_fused_moe_mxfp8_mxfp4 "
+        "cute_dsl_fused_moe_nvfp4 fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe interleave_for_tma_wgmma_up "
         "interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm kimi_k3_fused_router mono_moe prepare_bgmv_moe "
         "prepare_kimi_k3_fused_router prepare_nvfp4_w1_data prepare_nvfp4_w1_gate_up_data prepare_nvfp4_w1_gate_up_scales prepare_nvfp4_w1_scales "
         "prepare_nvfp4_w2_data prepare_nvfp4_w2_data_k256 prepare_nvfp4_w2_scales prepare_nvfp4_w2_scales_k256 "
@@ -373,9 +385,17 @@ MODULES = {
         "trtllm_fp8_block_scale_routed_moe trtllm_fp8_per_channel_scale_moe trtllm_fp8_per_channel_scale_routed_moe "
         "trtllm_fp8_per_tensor_scale_moe trtllm_fp8_per_tensor_scale_routed_moe trtllm_moe_allocate_routing_metadata "
         "trtllm_moe_allocate_routing_metadata_multi_tile trtllm_mxint4_block_scale_moe trtllm_mxint4_block_scale_routed_moe",
-    "fused_moe.cute_dsl": "CuteDslMxfp8Mxfp4MoEWrapper is_cute_dsl_available",
+    "fused_moe.cute_dsl":
+        "B12xMoEWrapper CuteDslBf16MoEWrapper CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper b12x_fused_moe cute_dsl_fused_moe cute_dsl_fused_moe_bf16 "
+        "cute_dsl_fused_moe_mxfp8_mxfp4 cute_dsl_fused_moe_nvfp4 is_cute_dsl_available",
+    "fused_moe.cute_dsl.fused_moe":
+        "CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper cute_dsl_fused_moe cute_dsl_fused_moe_mxfp8_mxfp4 cute_dsl_fused_moe_nvfp4",
+    "fused_moe.cute_dsl.fused_moe_mxfp8_mxfp4": "CuteDslMxfp8Mxfp4MoEWrapper cute_dsl_fused_moe_mxfp8_mxfp4",
+    "fused_moe.cute_dsl.sm90_fused_moe": "CuteDslBf16MoEWrapper cute_dsl_fused_moe_bf16",
     "fused_moe.cute_dsl.b12x_moe": "B12xMoEWrapper b12x_fused_moe",
-    "fused_moe.cute_dsl.moe_utils": "",
+    "fused_moe.cute_dsl.moe_utils":
+        "SUPPORTED_CUTE_DSL_MOE_ACTIVATION_TYPES normalize_cute_dsl_moe_activation_type validate_cute_dsl_moe_situ_config "
+        "validate_cute_dsl_moe_swiglu_config",
     "fused_moe.cute_dsl.tuner": "",
     "fused_moe.fused_routing_dsv3": "fused_topk_deepseek",
     "fused_moe.hash_topk": "hash_topk",
@@ -549,7 +569,7 @@ MODULES = {
     "msa_ops.sparse_decode": "msa_sparse_decode_attention prepare_msa_nvfp4_sparse_decode",
     "msa_ops.sparse_prefill": "msa_sparse_attention",
     "msa_ops.sparse_topk_select": "msa_topk_select",
-    "norm": "gen_norm_module",
+    "norm": "fused_add_rmsnorm_cute fused_add_rmsnorm_quant_cute gen_norm_module layernorm_cute qk_rmsnorm_cute rmsnorm_cute rmsnorm_quant_cute",
     "nvfp4_attention_sm120": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "page": "",
     "paged_mqa": "fp8_paged_mqa_logits=deepgemm_fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
@@ -572,8 +592,8 @@ MODULES = {
         "fp8_qkv_qknorm_rope",
     "profiler": "EventType decode_tag export_to_perfetto_trace",
     "quantization":
-        "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
-        "resolve_nvfp4_4over6",
+        "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module is_cute_dsl_available mxfp4_quantize_cute_dsl mxfp8_quantize_cute_dsl "
+        "nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max nvfp4_quantize_cute_dsl nvfp4_quantize_per_token_cute_dsl resolve_nvfp4_4over6",
     "quantization.fp4_quantization":
         "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize gen_fp4_quantization_module mxfp4_dequantize "
         "mxfp4_dequantize_host mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "

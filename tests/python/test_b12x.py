@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import flashinfer
-from flashinfer import _b12x
+from flashinfer import _expert_loop
 from flashinfer.fused_moe import (B12xNvfp4Config, B12xW4A16Config, BackendOptions, ExpertConfig, GeGLU, GeGLUTanh, MoEActivationPack, MoEConfig,
                                   MoEFinalizeConfig, MoELayer, MoEWeightPack, QuantConfig, QuantFormat, ReLU2, RoutingConfig, SwiGLU)
 
@@ -15,8 +15,8 @@ ACTIVATIONS = {"silu": SwiGLU(), "gelu_tanh": GeGLUTanh(), "relu2": ReLU2(), "sw
 def kept(view, name):
     """[experts, rows, columns] of the quantised weights."""
     codes = view[name + "_weight"]
-    tiles = _b12x._tiles("test", name, view[name + "_weight_sf"], codes)
-    return torch.stack([_b12x._matrix(codes, tiles, e) for e in range(len(codes))]).double()
+    tiles = _expert_loop.fp4_tiles("test", name, view[name + "_weight_sf"], codes)
+    return torch.stack([_expert_loop.fp4_matrix(codes, tiles, e) for e in range(len(codes))]).double()
 
 
 def activated(y, name):

@@ -8,10 +8,10 @@ import torch
 import flashinfer
 from flashinfer import trace_apply
 from flashinfer.autotuner import AutoTuner, autotune
-from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CuteDslConfig, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
+from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
                                   CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A8Config, CutlassW4A16Config, ExecutionConfig, ExpertConfig, GeGLU,
                                   Identity, MoEActivationPack, MoEConfig, MoEFinalizeConfig, MoELayer, MoEWeightPack, QuantConfig, QuantFormat, ReLU2,
-                                  RoutingConfig, RoutingInputMode, RoutingMethodType, SiLU, SiTU, SwiGLU, SwiGLUStep, TrtllmBf16Config, TrtllmFp4Config,
+                                  RoutingConfig, RoutingInputMode, RoutingMethodType, SM12xFp8Config, SiLU, SiTU, SwiGLU, SwiGLUStep, TrtllmBf16Config, TrtllmFp4Config,
                                   TrtllmFp8BlockConfig, TrtllmFp8PerTensorConfig, TrtllmMxInt4Config)
 
 TOKENS, HIDDEN, INTER, EXPERTS, TOP_K = 9, 128, 128, 6, 2
@@ -124,13 +124,13 @@ def test_what_is_not_available_is_refused_with_each_reason():
     config, *_ = case()
     for changed, why in (({"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)}, "only BF16 weights"),
                          ({"finalize": MoEFinalizeConfig(False)}, "BF16 requires do_finalize=True"), ({"backend": BackendOptions()}, "there are no candidates"),
-                         ({"backend": BackendOptions((CuteDslConfig(),))}, "CuteDslConfig: MoELayer does not have this back end"),
+                         ({"backend": BackendOptions((SM12xFp8Config(),))}, "SM12xFp8Config: MoELayer does not have this back end"),
                          ({"activation": SwiGLUStep(), "backend": BackendOptions((TrtllmBf16Config(),))}, "SwiGLUStep is not available"),
                          ({"experts": ExpertConfig(INTER, 1, 2), "backend": BackendOptions((CutlassBf16Config(),))}, "experts 1 to 3 are no even share of 6")):
         with pytest.raises(NotImplementedError, match=why):
             MoELayer(dataclasses.replace(config, **changed))
-    with pytest.raises(NotImplementedError, match="CuteDslConfig: MoELayer does not have this back end"):
-        CuteDslConfig.prepare_weights(None, None)
+    with pytest.raises(NotImplementedError, match="SM12xFp8Config: MoELayer does not have this back end"):
+        SM12xFp8Config.prepare_weights(None, None)
 
 
 def test_configurations_are_values():

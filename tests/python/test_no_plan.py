@@ -386,6 +386,19 @@ def test_page_tables_of_keys_and_values(pages):
         decode.trtllm_batch_decode_with_kv_cache(**separate, block_tables=both)
 
 
+def test_a_scale_for_exponents_of_base_2(pages):
+    """bmm1_scale_log2 counts in place of bmm1_scale."""
+    q = torch.randn(2, 4, 64).bfloat16()
+    call = dict(query=q, kv_cache=(pages["k"], pages["v"]), workspace_buffer=WS, block_tables=pages["tables"], seq_lens=pages["lens"], max_seq_len=48,
+                kv_layout="NHD")
+    want = decode.trtllm_batch_decode_with_kv_cache(**call, bmm1_scale=0.2)
+    for wrong in (7.0, torch.tensor([7.0])):
+        got = decode.trtllm_batch_decode_with_kv_cache(**call, bmm1_scale=wrong, bmm1_scale_log2=torch.tensor([0.2 * math.log2(math.e)]))
+        torch.testing.assert_close(got, want, rtol=1e-2, atol=1e-3)
+    with pytest.raises(ValueError, match="bmm1_scale_log2"):
+        decode.trtllm_batch_decode_with_kv_cache(**call, bmm1_scale_log2=torch.ones(2))
+
+
 def test_decode_results_of_8_bits(pages):
     q = torch.randn(2, 4, 64).bfloat16()
     call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48, 0.125, 3.0)

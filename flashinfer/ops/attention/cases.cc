@@ -34,6 +34,7 @@ constexpr op::Case kSinglePrefill[] = {
     {"no_rows", "q=bf16:0x4x64 k=bf16:9x2x64 v=bf16:9x2x64 causal=True return_lse=True"},
     {"no_keys", "q=bf16:3x4x64 k=bf16:0x2x64 v=bf16:0x2x64 return_lse=True"},
     {"mask", "q=bf16:33x4x64 k=bf16:99x2x64 v=bf16:99x2x64 custom_mask=bool:33x99 causal=True return_lse=True"},
+    {"mask_flat", "q=bf16:33x4x64 k=bf16:99x2x64 v=bf16:99x2x64 custom_mask=bool:3267 return_lse=True"},
     {"mask_all_hidden", "q=bf16:5x4x64 k=bf16:70x2x64 v=bf16:70x2x64 custom_mask=bool:5x70:const(0) return_lse=True"},
     {"mask_window", "q=bf16:33x4x64 k=bf16:199x2x64 v=bf16:199x2x64 custom_mask=bool:33x199 window_left=40 return_lse=True"},
     {"packed_mask", "q=f32:33x4x64 k=f32:99x2x64 v=f32:99x2x64 packed_custom_mask=u8:409:randint(0,256) return_lse=True"},

@@ -75,6 +75,7 @@ constexpr op::Case kBatch[] = {
 constexpr op::Case kDenseDecode[] = {
     {"hnd", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=2.0 return_lse=True"},
     {"nhd_window_sinks", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x16x2x64 max_seq_len=48 bmm1_scale=0.125 window_left=9 sinks=f32:4 kv_layout='NHD'"},
+    {"scale_log2", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=3.0 bmm1_scale_log2=f32:1:const(0.18033688) return_lse=True"},
     {"rows", FI_TABLE "query=bf16:9x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=f32:1:const(0.125) max_q_len=4 "
              "cum_seq_lens_q=i32:[0,4,5,6,9] out_dtype=float32 return_lse=True", "cpu", 0, 1e-2, 1e-2},
     {"fp8_query", FI_TABLE "query=e4m3:4x4x64 kv_cache=e4m3:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=2.0 out_dtype=bfloat16 return_lse=True"},

@@ -17,7 +17,7 @@ constexpr op::Term kTerms[] = {
     {"batch_offsets_v", "first element of v_cache of each request, and their end"},
     {"bf16q_fp8kv_transform_mode", "GPU kernels only"},
     {"bidirectional_ranges", "first and last key of the range that each row sees in both directions"},
-    {"bmm1_scale_log2", "bmm1_scale * log2(e) as a tensor; GPU kernels only"},
+    {"bmm1_scale_log2", "bmm1_scale * log2(e) as one float32, which counts in place of bmm1_scale"},
     {"causal_window_left", "window_left of the causal part"},
     {"cum_seq_lens_kv", "first KV token of each request, and their number at the end"},
     {"custom_mask", "1 where a query token sees a key: [rows, keys] of each request, flattened, one after the other"},

@@ -21,8 +21,8 @@ class JitSpecKernels(JitSpec):
     """Kernels of `ops` (those of their case rows that are marked for precompiling) and of single calls, `items`, on the CPU and,
     where there is one, on cuda:0. A module of it has the ops' functions and classes as attributes, by their public names."""
 
-    needs_device_linking = False
-    extra_ldflags = None
+    needs_device_linking = is_class = False
+    extra_ldflags = extra_cuda_cflags_by_source = post_load_adapter = embedded_cubin_factory = None
 
     def __init__(self, name: str, ops=(), items=()):
         self.name = name
@@ -64,6 +64,23 @@ class JitSpecKernels(JitSpec):
     @property
     def is_aot(self) -> bool:
         return all(k["kind"] == "aot" for k in self.kernels)
+
+    @property
+    def aot_path(self) -> pathlib.Path:
+        return env.get_aot_path(self.name)
+
+    @property
+    def aot_artifacts(self):
+        return env.get_aot_artifacts(self.name)
+
+    @property
+    def jit_library_path(self) -> pathlib.Path:
+        """The first compiled kernel's; while there is none, a file of `build_dir` that does not exist."""
+        return next((pathlib.Path(k["library"]) for k in self.kernels if k["kind"] == "jit"), self.build_dir / f"{self.name}.so")
+
+    def get_object_paths(self) -> List[pathlib.Path]:
+        """None: a kernel is compiled and linked by one command."""
+        return []
 
     def get_library_path(self) -> pathlib.Path:
         """The first kernel's; RuntimeError when it is not compiled, since the path holds a hash that is not known before."""

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
+#include <numbers>
+
 #include "flashinfer/ops/attention/api/context_parallel.h"
 #include "flashinfer/ops/attention/api/draft_mask.h"
 #include "flashinfer/ops/attention/api/narrow_output.h"
@@ -89,6 +91,17 @@ template <class Block>
 TensorView lengths_of(const Block& a, int64_t head) {
   return head == kAllHeads ? a.seq_lens : a.seq_lens.select(0, head);
 }
+/// What scores are multiplied by; bmm1_scale_log2 is for exponents of base 2.
+template <class Block>
+Scale score_scale(const Block& a) {
+  if constexpr (requires { a.bmm1_scale_log2; })
+    if (a.bmm1_scale_log2) {
+      Scale s = scale_of("bmm1_scale_log2", *a.bmm1_scale_log2);
+      s.number *= std::numbers::ln2;
+      return s;
+    }
+  return scale_of("bmm1_scale", a.bmm1_scale);
+}
 template <class Block>
 Plan plan_of_part(const Block& a, int64_t head, Planning what) {
   const bool known = what != Planning::kShapes;
@@ -101,7 +114,7 @@ Plan plan_of_part(const Block& a, int64_t head, Planning what) {
   p.page_size = kv.k.page_size;
   p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = computed_dtype(out_dtype(a));
   set_options(p, {.window_left = a.window_left,
-                  .sm_scale = scale_of("bmm1_scale", a.bmm1_scale).number,
+                  .sm_scale = score_scale(a).number,
                   .logits_soft_cap = {},
                   .rope_scale = {},
                   .rope_theta = {}});
@@ -124,7 +137,7 @@ Call call_of_part(const Block& a, int64_t head, TensorView& sinks) {
   if (a.sinks) sinks = *a.sinks, c.sinks = &sinks;
   const Scale output = scale_of("bmm2_scale", a.bmm2_scale);
   c.v_scale = output.number, c.v_scale_on_device = output.on_device;
-  c.scales_on_device[0] = scale_of("bmm1_scale", a.bmm1_scale).on_device;
+  c.scales_on_device[0] = score_scale(a).on_device;
   if (head == kAllHeads) return c;
   const int64_t group = a.query.size(1) / c.kv.k.heads, first = head * group, end = first + group;
   c.q = c.q.slice(1, first, end);
@@ -197,7 +210,6 @@ void check_block(const Block& a, const More& more) {
 }
 void validate_decode(const TrtllmBatchDecode& a) {
   check_output_scale(a.o_scale, out_dtype(a));
-  throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
   FI_CHECK(a.causal_seqlens_kv_global || (a.cp_world == 1 && a.cp_rank == 0), ValueError,
            "cp_world and cp_rank require causal_seqlens_kv_global, which is None");
   for (const auto& [name, given] : {std::pair("mask", a.mask.has_value()), std::pair("window_left", a.window_left >= 0),
@@ -316,7 +328,7 @@ constexpr op::Field decode_fields[] = {
     op::attr<&D::uses_shared_paged_kv_idx>("uses_shared_paged_kv_idx"),
     op::out<&D::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<D>>, op::when<&D::return_lse>),
     op::attr<&D::return_lse>("return_lse"),
-    op::attr<&D::bmm1_scale_log2>("bmm1_scale_log2"),
+    op::in<&D::bmm1_scale_log2>("bmm1_scale_log2", "1", DType::kF32),
     op::scratch<&D::multi_ctas_kv_counter_buffer>("multi_ctas_kv_counter_buffer", nullptr),
     op::attr<&D::enable_block_sparse_attention>("enable_block_sparse_attention"),
     op::attr<&D::cp_world>("cp_world"),

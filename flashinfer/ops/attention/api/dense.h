@@ -42,7 +42,7 @@ struct TrtllmBatchDecode {
   bool uses_shared_paged_kv_idx = true;
   std::optional<TensorView> lse{};  // [rows, Hq] f32, base 2
   bool return_lse = false;
-  op::Value bmm1_scale_log2{};                               // unsupported: use bmm1_scale
+  std::optional<TensorView> bmm1_scale_log2{};               // [1] f32, bmm1_scale * log2(e): in place of bmm1_scale
   std::optional<TensorView> multi_ctas_kv_counter_buffer{};  // workspace of a GPU kernel
   // Every KV head attends to pages of its own, as many as its row of block_tables lists: rows are causal among the
   // tokens of these pages, as if they were the whole request.

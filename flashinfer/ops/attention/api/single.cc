@@ -103,10 +103,12 @@ void validate(const SinglePrefill& a) {
            to_string(op::floats));
   check_kv(a);
   call_of_block(a);  // checks the scales
-  if (a.custom_mask)
-    FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a),
-             ValueError, "custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ", tokens(a),
-             "] (tokens of q, tokens of k)");
+  if (a.custom_mask) {
+    const TensorView& m = *a.custom_mask;
+    const bool flat = m.rank() == 1 && m.size(0) == a.q.size(0) * tokens(a);
+    FI_CHECK(flat || (m.rank() == 2 && m.size(0) == a.q.size(0) && m.size(1) == tokens(a)), ValueError, "custom_mask is ",
+             to_string(m), ", but must be [", a.q.size(0), ", ", tokens(a), "] (tokens of q, tokens of k), or the same flat");
+  }
   const int64_t bytes = ceil_div(a.q.size(0) * tokens(a), 8);
   if (a.packed_custom_mask)
     FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, "packed_custom_mask has ",
