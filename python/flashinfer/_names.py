@@ -115,7 +115,10 @@ HOMES = {
     "_fmha_v2": "trtllm_fmha_v2_prefill",
     "_nvfp4_attention": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "_parallel": "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input ulysses_varlen_config uneven_cp_config",
-    "_cudnn_linear": "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2",
+    "_cudnn_linear": "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
+    "_cake": "CakeRMSNormFunction cake_batch_context_with_kv_cache cake_batch_decode_with_kv_cache cake_rmsnorm cake_rmsnorm_train_backward "
+             "cake_rmsnorm_train_backward_workspace_bytes cake_rmsnorm_train_forward cake_top_k_top_p_sampling_from_probs get_dcp_spec_counter_bytes "
+             "get_dcp_spec_workspace_size_bytes",
     "_one_gpu": "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError GatedActMxfp8Outputs MoEInputs MoeRunnerInputs "
                 "checkCudaErrors convert_sf_from_mma_layout convert_sf_to_mma_layout delay_kernel get_mma_sf_shape get_sm_count_constraint "
                 "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked trtllm_low_latency_gemm",

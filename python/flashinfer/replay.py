@@ -287,7 +287,8 @@ def replay_from_dump(dump_dir, compare_outputs=False, device="cuda", run=False, 
 
 
 def _execute(replay, result, compare_outputs, rtol, atol):
-    recorded = replay.record.get("error", {}).get("type")
+    error = replay.record.get("error")
+    recorded = error.get("type") if isinstance(error, dict) else None
     try:
         replay.run(result)
     except Exception as e:

@@ -124,7 +124,7 @@ def test_what_cannot_be_read(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "metadata.jsonl").write_text("")
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="the process ended before the call's first record"):
         replay_from_dump(empty, device="cpu")
 
 

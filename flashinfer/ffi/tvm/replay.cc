@@ -37,7 +37,9 @@ struct Opened {
 };
 Opened open_one(const std::string& folder) {
   Opened o{replay::open_session(folder), {}};
-  FI_CHECK(o.session.single && o.session.calls.size() == 1, ValueError, folder, " is not the dump of one call");
+  const bool unrecorded = o.session.single && o.session.calls.empty() && !o.session.notes.empty();
+  const std::string why = unrecorded ? ": " + o.session.notes.back() : " is not the dump of one call";
+  FI_CHECK(o.session.single && o.session.calls.size() == 1, ValueError, folder, why);
   o.call = o.session.read(0);
   FI_CHECK(o.call.error.empty(), ValueError, folder, ": ", o.call.error);
   return o;
