@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about back ends of other implementations: none of them is here, so that programs take their other path."""
 CUDNN_AVAILABLE = False
+_FUSED_KDA_DECODE_AVAILABLE = True  # vLLM reads it in flashinfer.kda_decode
 
 
 def is_cute_dsl_available():

@@ -141,6 +141,8 @@ def resolve(module, name, frame=None):
             return importlib.import_module(f"{module}.{name}")
         value = _shared(module, name)
         if value is None:
+            value = _elsewhere(module, name)
+        if value is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
     else:
         value = _find(module, listed(module)[name])
@@ -167,6 +169,20 @@ def _shared(module, name):
         if value is not None and not isinstance(value, types.ModuleType):
             return value
     return None
+
+
+def _elsewhere(module, name):
+    """What this package has under another module: FlashInfer's modules have each other's names, and its files other borders. A loader of
+    FlashInfer's own module of kernels (`get_norm_module`) is a name without an implementation. None for everything else."""
+    from . import _make
+
+    if name.startswith("_") or module == _PACKAGE or not isinstance(sys.modules.get(module), Module):
+        return None
+    if fnmatch.fnmatchcase(name, "get_*_module") and name not in _homes:
+        return missing(module, name)
+    if name in _make.package.exports:
+        return _make.package.exports[name]
+    return getattr(importlib.import_module(f"{_PACKAGE}.{_homes[name]}"), name) if name in _homes else None
 
 
 def _find(module, name):

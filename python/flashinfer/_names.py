@@ -65,7 +65,7 @@ HOMES = {
                     "CutlassW4A16Runner CutlassW4A8Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
-    "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
+    "_availability": "CUDNN_AVAILABLE _FUSED_KDA_DECODE_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available is_trtllm_moe_supported "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints ugpu_state_pool",
     "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
@@ -145,8 +145,8 @@ REASONS = (
     ("PcieIpc*Config PcieIpc*Variant *pcie_ipc_*", "it chooses among kernels of GPUs; the workspaces PcieIpc* need no choice"),
     ("get_ulysses_a2a_module", "there is no such module: ulysses_a2a calls the library"),
     ("@comm", "docs/comm.md says what there is of communication; torch.distributed has the rest"),
-    ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CudnnFrost* CuTile* SM12x* PrimsTs* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
-     "BGMVMoE*Plan prepare_nvfp4_* prepare_cutile_* prepare_tf32_kda* prepare_bf16_kda* deepseek_v41_* prepare_balanced_* get_dcp_* precompile_* Prepared* "
+    ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CuTile* SM12x* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
+     "BGMVMoE*Plan prepare_nvfp4_* deepseek_v41_* prepare_balanced_* precompile_* Prepared* "
      "prepare_group_gemm* prepare_batch_deepgemm* prepare_cudnn_batch* @mega_moe_v3", "this is for one model or one GPU generation; the ops take any sizes"),
     ("*_da_*", "it is a work list of GPU kernels that serve several layers at once"),
     ("@moe_ep", "it is one GPU's kernel or transport; MoEEpLayer with SplitConfig(comm=NVLinkOneSidedConfig()) is there"),
@@ -456,7 +456,7 @@ MODULES = {
     "grouped_mm": "",
     "grouped_mm.core": "grouped_mm_bf16 grouped_mm_fp4 grouped_mm_fp8 grouped_mm_mxfp8",
     "kda": "RecurrentKDAPrefillWrapper recurrent_kda",
-    "kda_decode": "fused_kda_decode packed_fused_kda_decode packed_kda_decode recurrent_kda=recurrent_kda_decode",
+    "kda_decode": "_FUSED_KDA_DECODE_AVAILABLE fused_kda_decode packed_fused_kda_decode packed_kda_decode recurrent_kda=recurrent_kda_decode",
     "kda_kernels": "",
     "kda_prefill":
         "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
@@ -607,7 +607,7 @@ MODULES = {
         "NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config make_nvfp4_global_scale nvfp4_4over6_code nvfp4_4over6_from_code "
         "nvfp4_e4m3_max nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "quantization.packbits": "packbits segment_packbits",
-    "rope": "",
+    "rope": "cake_fused_qk_rmsnorm_rope_append_paged_kv_cache cake_fused_qk_rmsnorm_rope_quantize_fp8_append_paged_kv_cache",
     "sampling": "top_k_renorm_prob=top_k_renorm_probs top_p_renorm_prob=top_p_renorm_probs",
     "sm110_xqa": "",
     "sparse": "segment_packbits",

@@ -2,6 +2,9 @@
 """Calls as serving engines write them: names that they read and set on wrappers, plans that they make from the parts of FlashInfer's."""
 import functools
 import gc
+import importlib
+import importlib.util
+import inspect
 import json
 import subprocess
 import sys
@@ -158,6 +161,49 @@ def test_values_are_the_same_while_calls_are_logged(workspace, tmp_path):
         done = subprocess.run([sys.executable, "-c", program], env=environment("ours", FLASHINFER_LOGLEVEL=level, FLASHINFER_LOGDEST=tmp_path / "log"),
                               capture_output=True, text=True)
         assert done.stdout == "HND True 0.5 -1 3\n", done.stderr
+
+
+# ---- what engines ask for before they use it (vllm/utils/flashinfer.py; SGLang's layers): by hasattr, getattr with a default, or an import ----
+WANTED = {
+    "flashinfer": "fp4_quantize mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_quantize mxfp8_quantize scaled_fp4_grouped_quantize SfLayout "
+                  "silu_and_mul_scaled_nvfp4_experts_quantize trtllm_fp4_block_scale_moe cute_dsl_fused_moe_nvfp4 packed_fused_kda_decode mm_fp4 mm_mxfp8 bmm_fp8 "
+                  "shuffle_matrix_a shuffle_matrix_sf_a block_scale_interleave",
+    "flashinfer.autotuner": "autotune AutoTuner",
+    "flashinfer.comm": "Mapping",
+    "flashinfer.comm.mnnvl": "MnnvlMemory",
+    "flashinfer.comm.trtllm_moe_alltoall": "MoeAlltoAll",
+    "flashinfer.concat_ops": "concat_mla_k",
+    "flashinfer.cute_dsl.blockscaled_gemm": "grouped_gemm_nt_masked",
+    "flashinfer.cute_dsl.utils": "convert_sf_to_mma_layout",
+    "flashinfer.decode": "_get_range_buf get_seq_lens fast_decode_plan trtllm_batch_decode_with_kv_cache trtllm_batch_decode_with_kv_cache_mla "
+                         "trtllm_batch_decode_sparse_mla_dsv4 xqa_batch_decode_with_kv_cache",
+    "flashinfer.fp4_quantization": "block_scale_interleave nvfp4_block_scale_interleave",
+    "flashinfer.fused_moe": "cutlass_fused_moe b12x_fused_moe trtllm_bf16_moe trtllm_bf16_routed_moe trtllm_fp8_block_scale_moe trtllm_fp8_per_tensor_scale_moe "
+                            "trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_mxint4_block_scale_moe interleave_moe_weights_for_sm90_mixed_gemm "
+                            "CuteDslMoEWrapper",
+    "flashinfer.fused_moe.core": "ActivationType MoeRunnerInputs _maybe_get_cached_w3_w1_permute_indices get_w2_permute_indices_with_cache "
+                                 "get_reorder_rows_for_gated_act_gemm_row_indices cutlass_fused_moe",
+    "flashinfer.fused_moe.utils": "get_hybrid_num_tokens_buckets",
+    "flashinfer.gemm": "fp8_blockscale_gemm_sm90 mm_bf16_fp4 prepare_bf16_fp4_weights",
+    "flashinfer.kda": "recurrent_kda",
+    "flashinfer.kda_decode": "fused_kda_decode _FUSED_KDA_DECODE_AVAILABLE",
+    "flashinfer.prefill": "trtllm_batch_context_with_kv_cache trtllm_ragged_attention_deepseek",
+    "flashinfer.utils": "FP4Tensor get_shuffle_matrix_a_row_indices get_shuffle_matrix_sf_a_row_indices",
+}
+
+
+@pytest.mark.parametrize("module", WANTED)
+def test_names_that_engines_ask_for(module):
+    found = importlib.import_module(module)
+    assert importlib.util.find_spec(module) is not None
+    missing = [name for name in WANTED[module].split() if getattr(found, name, None) is None]
+    assert not missing, f"{module} has no {missing}"
+    exec(f"from {module} import {', '.join(WANTED[module].split())}")
+
+
+def test_vllm_asks_for_scales_of_latent_caches():
+    parameter = inspect.signature(flashinfer.mla.BatchMLAPagedAttentionWrapper.run).parameters["ckv_scale_arr"]
+    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 
 # ---- vLLM ----

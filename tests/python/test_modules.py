@@ -153,7 +153,25 @@ def test_modules_have_the_shared_names_that_programs_take_from_them():
     assert importlib.import_module("flashinfer.gemm.gemm_base").TunableRunner is importlib.import_module("flashinfer.autotuner").TunableRunner
     assert flashinfer.norm.flashinfer_api is importlib.import_module("flashinfer.api_logging").flashinfer_api
     assert importlib.import_module("flashinfer.cudnn.prefill").CUDNN_AVAILABLE is False
+    utils = importlib.import_module("flashinfer.utils")
+    for module in ("decode", "pod", "prefill", "page", "sparse"):  # helpers whose names begin with "_", which vLLM imports from flashinfer.decode
+        assert importlib.import_module("flashinfer." + module)._get_range_buf is utils._get_range_buf
+        assert importlib.import_module("flashinfer." + module)._check_kv_layout is utils._check_kv_layout
+    assert not hasattr(flashinfer.decode, "_alibi_slopes") and not hasattr(flashinfer, "_get_range_buf")
     assert not hasattr(flashinfer, "gen_page_module") and not hasattr(flashinfer.norm, "core")  # not the package, and no modules
+
+
+def test_modules_have_names_that_are_elsewhere_here():
+    assert flashinfer.norm.rmsnorm_sigmoid_gate is flashinfer.rmsnorm_sigmoid_gate
+    layer = importlib.import_module("flashinfer.fused_moe.layer")
+    assert layer.MoEConfig is flashinfer.fused_moe.MoEConfig and layer.CuTileBf16Config is flashinfer.fused_moe.CuTileBf16Config
+    from flashinfer.logits_processor.fusion_rules import MinPOp
+    assert MinPOp is importlib.import_module("flashinfer._logits_ops").MinPOp
+    assert not hasattr(flashinfer.norm, "no_such_name") and not hasattr(flashinfer, "MinPOp")
+    from flashinfer.decode import get_batch_decode_module
+    assert not hasattr(flashinfer.decode, "get_batch_decode_module")
+    with pytest.raises(NotImplementedError, match="flashinfer.jit describes what is compiled"):
+        get_batch_decode_module()
 
 
 def test_the_version_and_the_commit_of_the_library():
