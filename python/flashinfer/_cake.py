@@ -96,9 +96,7 @@ def cake_rmsnorm_train_backward_workspace_bytes(rows, hidden, device, *, residua
 def _function():
     import torch
 
-    class CakeRMSNormFunction(torch.autograd.Function):
-        """`cake_rmsnorm` for torch.autograd."""
-
+    class Function(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, w, eps, residual=None, deterministic=True):
             y, rstd, *h = cake_rmsnorm_train_forward(x, w, eps, residual=residual)
@@ -112,19 +110,21 @@ def _function():
             dx, dw = cake_rmsnorm_train_backward(g, x, w, rstd, deterministic=ctx.deterministic, g_residual=g_residual)
             return dx, dw.to(w.dtype), None, dx if ctx.residual else None, None
 
-    CakeRMSNormFunction.__module__ = __name__
-    return CakeRMSNormFunction
+    return Function
 
 
-def __getattr__(name):
-    if name == "CakeRMSNormFunction":
-        return _function()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class CakeRMSNormFunction:
+    """`cake_rmsnorm` as torch.autograd's functions are called."""
+
+    @staticmethod
+    def apply(x, w, eps, residual=None, deterministic=True):
+        """`cake_rmsnorm`"""
+        return _function().apply(x, w, eps, residual, deterministic)
 
 
 def cake_rmsnorm(x, w, eps=1e-6, residual=None, deterministic=True):
     """y, or (y, h) with `residual`, of `cake_rmsnorm_train_forward`, with gradients."""
-    return _function().apply(x, w, eps, residual, deterministic)
+    return CakeRMSNormFunction.apply(x, w, eps, residual, deterministic)
 
 
 # ---- sampling ----

@@ -106,8 +106,9 @@ void validate(const SinglePrefill& a) {
   if (a.custom_mask) {
     const TensorView& m = *a.custom_mask;
     const bool flat = m.rank() == 1 && m.size(0) == a.q.size(0) * tokens(a);
-    FI_CHECK(flat || (m.rank() == 2 && m.size(0) == a.q.size(0) && m.size(1) == tokens(a)), ValueError, "custom_mask is ",
-             to_string(m), ", but must be [", a.q.size(0), ", ", tokens(a), "] (tokens of q, tokens of k), or the same flat");
+    FI_CHECK(flat || (m.rank() == 2 && m.size(0) == a.q.size(0) && m.size(1) == tokens(a)), ValueError,
+             "custom_mask is ", to_string(m), ", but must be [", a.q.size(0), ", ", tokens(a),
+             "] (tokens of q, tokens of k), or the same flat");
   }
   const int64_t bytes = ceil_div(a.q.size(0) * tokens(a), 8);
   if (a.packed_custom_mask)
