@@ -4,7 +4,7 @@ import atexit
 import weakref
 
 from . import _make
-from ._comm import AllReduceFusionWorkspace, checking
+from ._comm import AllReduceFusionWorkspace, _agree, checking
 from ._comm_backends import of_group
 
 _fusion = _make.package.exports["allreduce_fusion"]
@@ -143,12 +143,12 @@ class NVSHMEMAllReduce:
     def __init__(self, local_rank, world_size, max_buffer_elements, dtype, device, group=None, should_init=True):
         import torch
 
-        device = torch.device(device)
-        if device.type not in ("cpu", "cuda"):
-            raise ValueError(f"NVSHMEMAllReduce: device is {device}, but must be 'cpu' or a GPU")
+        comm = of_group(group)
+        of_rank = lambda: torch.device(device)
+        _agree(comm, lambda: None if of_rank().type in ("cpu", "cuda") else f"device is {device}, but must be 'cpu' or a GPU", "NVSHMEMAllReduce")
+        device = of_rank()
         if device.type == "cuda" and device.index is None:
             device = torch.device("cuda", torch.cuda.current_device())
-        comm = of_group(group)
         self._most, self._dtype = max_buffer_elements, dtype
         self._workspace = AllReduceFusionWorkspace(world_size, comm.Get_rank(), 1, max_buffer_elements, dtype, comm, device=device)
 

@@ -2,6 +2,7 @@
 """Workspaces of `flashinfer.comm.allreduce_fusion`, and the names of its arguments. docs/comm.md."""
 import contextlib
 import enum
+import numbers
 import os
 import sys
 import uuid
@@ -63,13 +64,29 @@ def _machine():
         return file.read().strip(), os.readlink("/proc/self/ns/net"), os.getuid()
 
 
+_KINDS = {kind.__name__: kind for kind in (RuntimeError, TypeError, NotImplementedError)}
+
+
 def _agree(backend, problem, what, kind=ValueError):
-    """Whether all ranks are on one machine. Raises on every rank if any rank has a problem (None: it has none): a rank that raised alone
-    would leave the others waiting."""
+    """Whether all ranks are on one machine. Collective. Raises on every rank if any rank has a problem: a rank that raised alone would leave the others waiting.
+
+    Args:
+        problem: a text; None: this rank has none; or a function that returns that, or raises an error
+        what: who asks
+        kind: of the error
+    """
+    error = None
+    if callable(problem):
+        try:
+            problem = problem()
+        except Exception as e:
+            error, problem, kind = e, str(e).removeprefix(f"{what}: "), type(e)
     problems = backend.allgather((problem, kind.__name__, _machine()))
+    if error is not None:
+        raise error
     for rank, (text, name, machine) in enumerate(problems):
         if text is not None:
-            raise (RuntimeError if name == "RuntimeError" else ValueError)(f"{what}: rank {rank}: {text}" if len(problems) > 1 else text)
+            raise _KINDS.get(name, ValueError)(f"{what}: rank {rank}: {text}" if len(problems) > 1 else text)
     return all(machine == problems[0][2] for _, _, machine in problems)
 
 
@@ -90,12 +107,13 @@ def _current_device():
 
 @contextlib.contextmanager
 def checking(workspace, call):
-    """For checks of a call's arguments before the collective op: what they raise on this rank ends the call of the others too, who would wait."""
+    """For checks of a call's arguments before the collective op: what they raise on this rank ends the call of the others too, who would wait. `workspace`: as an
+    object, or as the tensor of the memory that the ranks share."""
     try:
         yield
     except Exception as error:
         if workspace is not None:
-            _native.function("comm.abandon")(workspace._handle, f"{type(error).__name__}: {call}: {error}")
+            _native.function("comm.abandon")(getattr(workspace, "_handle", workspace), f"{type(error).__name__}: {call}: {error}")
         raise
 
 
@@ -112,16 +130,19 @@ class AllReduceFusionWorkspace(_Workspace):
 
     def _connect(self, comm):
         """Makes the memory with the ranks of `comm`. Collective."""
-        world_size, rank, max_token_num, hidden_dim, *_ = self.world_size, self.rank, *self._made_with
         size, own = comm.Get_size(), comm.Get_rank()
-        problem = None
-        if (world_size, rank) != (size, own):
-            problem = f"world_size is {world_size} and rank {rank}, but the communicator says {size} and {own}"
-        elif min(max_token_num, hidden_dim) < 1:
-            problem = f"max_token_num is {max_token_num} and hidden_dim {hidden_dim}, but both must be at least 1"
-        name = group_name(comm, _agree(comm, problem, type(self).__name__))
+        name = group_name(comm, _agree(comm, lambda: self._problem(size, own), type(self).__name__))
         super().__init__(name, own, size, *self._made_with)
         self._comm, self._alive = comm, True
+
+    def _problem(self, size, own):
+        """Why a communicator of that size and rank cannot have this workspace; None: it can."""
+        max_token_num, hidden_dim = self._made_with[:2]
+        if (self.world_size, self.rank) != (size, own):
+            return f"world_size is {self.world_size} and rank {self.rank}, but the communicator says {size} and {own}"
+        if not all(isinstance(n, numbers.Integral) and n >= 1 for n in (max_token_num, hidden_dim)):
+            return f"max_token_num is {max_token_num!r} and hidden_dim {hidden_dim!r}, but both must be integers of at least 1"
+        return None
 
     @property
     def backend(self):
@@ -192,9 +213,12 @@ class MNNVLAllReduceFusionWorkspace(AllReduceFusionWorkspace):
         dtype = torch.float16 if dtype is None else dtype
         if buffer_size_in_bytes is not None:  # holds an input of every rank
             max_num_tokens, hidden_dim = 1, max(1, buffer_size_in_bytes // (mapping.tp_size * dtype.itemsize))
-        elif max_num_tokens is None or hidden_dim is None:
-            raise ValueError("MNNVLAllReduceFusionWorkspace: max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given")
         super().__init__(mapping.tp_size, mapping.tp_rank, max_num_tokens, hidden_dim, dtype, comm_backend, None, transport, device=device)
+
+    def _problem(self, size, own):
+        if None in self._made_with[:2]:
+            return "max_num_tokens and hidden_dim, or buffer_size_in_bytes, must be given"
+        return super()._problem(size, own)
 
     def is_buffer_size_sufficient(self, tp_size, num_tokens, hidden_dim, dtype, strategy=MNNVLAllreduceFusionStrategy.AUTO):
         """As of the base; `strategy` may also be `use_oneshot`."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that the ranks of a group share, under FlashInfer's names for it. docs/comm.md."""
 import dataclasses
+import numbers
 
 from . import _native
 from ._comm import _agree, _current_device, group_name
@@ -15,12 +16,17 @@ def connect(comm):
     return _native.function("comm.connect")(name, comm.Get_rank(), comm.Get_size())
 
 
-def agreed_device(comm, device):
+def agreed_device(comm, device, size=1):
     """`device`, or absent the current GPU once torch has used one, else the CPU. Collective: ValueError on all ranks when some have GPUs and others the CPU, as
-    when only some have used theirs yet."""
+    when only some have used theirs yet, and when a rank wants memory of no `size`."""
     device = str(device or _current_device())
     kind = device.partition(":")[0]
-    _agree(comm, None if kind in ("cpu", "cuda", "emu") else f"device is {device!r}, but must be 'cpu', 'cuda:N' or 'emu'", "shared memory")
+    problem = None
+    if kind not in ("cpu", "cuda", "emu"):
+        problem = f"device is {device!r}, but must be 'cpu', 'cuda:N' or 'emu'"
+    elif not isinstance(size, numbers.Integral) or size < 1:
+        problem = f"size is {size!r} bytes, but must be an integer of at least 1"
+    _agree(comm, problem, "shared memory")
     kinds = comm.allgather(kind)
     for rank, other in enumerate(kinds):
         if other != kinds[0]:
@@ -34,7 +40,7 @@ def share(comm, size, transport="", device="cpu"):
     one once torch has used it, else the CPU) all rows are this rank's, and `transport` is "peers", "nccl" or "" for either."""
     import torch
 
-    device = agreed_device(comm, device)
+    device = agreed_device(comm, device, size)
     if device != "cpu":
         return torch.from_dlpack(_native.function("comm.share_on_gpu")(connect(comm), size, device, transport or "auto"))
     return torch.from_dlpack(_native.function("comm.share")(connect(comm), size, transport))
@@ -55,8 +61,6 @@ class MnnvlMemory:
     config = None
 
     def __init__(self, mapping, size):
-        if size < 1:
-            raise ValueError(f"MnnvlMemory: size is {size}, but must be at least 1")
         self.mapping, self.size = mapping, size
         self._memory = share(self.get_comm(mapping), size)
 

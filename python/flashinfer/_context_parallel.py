@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode with a context that is spread over ranks (`flashinfer.comm.decode_cp_a2a_*`). docs/comm.md."""
 from . import _make
+from ._comm import _agree
 from ._comm_backends import of_group, resolved
 from ._comm_memory import share
 
@@ -109,8 +110,12 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens, local_heads, cp_size, 
     Raises:
         ValueError, TypeError: as decode_cp_a2a_lse_reduce_workspace_size; a group of another size
     """
-    size = decode_cp_a2a_lse_reduce_workspace_size(max_tokens, local_heads, cp_size, head_dim, dtype)
     comm = of_group(group)
-    if comm.Get_size() != cp_size:
-        raise ValueError(f"decode_cp_a2a_lse_reduce_create_workspace: cp_size is {cp_size}, but the group has {comm.Get_size()} ranks")
-    return share(comm, (size + 255) // 128 * 128, device=device)
+    bytes_of_rank = lambda: decode_cp_a2a_lse_reduce_workspace_size(max_tokens, local_heads, cp_size, head_dim, dtype)
+
+    def problem():
+        bytes_of_rank()
+        return None if comm.Get_size() == cp_size else f"cp_size is {cp_size}, but the group has {comm.Get_size()} ranks"
+
+    _agree(comm, problem, "decode_cp_a2a_lse_reduce_create_workspace")
+    return share(comm, (bytes_of_rank() + 255) // 128 * 128, device=device)

@@ -36,7 +36,7 @@ class _Workspace:
 
         self.tp_size, self.tp_rank, self.max_token_num, self.hidden_dim = tp_size, tp_rank, max_token_num, hidden_dim
         self._comm = of_group(group)
-        _agree(self._comm, self._problem(), type(self).__name__)
+        _agree(self._comm, self._problem, type(self).__name__)
         self.device = torch.device(_current_device())
         elements = max(_ELEMENTS, hidden_dim)
         self._workspace = AllReduceFusionWorkspace(tp_size, tp_rank, 1, elements, torch.bfloat16, self._comm, device=str(self.device))

@@ -3,7 +3,7 @@
 import enum
 
 from . import _make
-from ._comm import AllReduceFusionWorkspace, checking
+from ._comm import AllReduceFusionWorkspace, _agree, checking
 from ._comm_backends import resolved
 
 _mixed = _make.package.exports["mixed_comm_into"]
@@ -63,7 +63,7 @@ class MixedCommHandler:
         comm_backend: a communicator; None: torch.distributed, MPI, or one rank
 
     Raises:
-        ValueError: numbers that do not fit together or the communicator
+        ValueError: numbers that do not fit together or the communicator, on any rank
     """
 
     is_running = False
@@ -71,6 +71,16 @@ class MixedCommHandler:
     def __init__(self, world_rank, world_size, local_rank, local_size, inter_rank, inter_size, local_tp_size, local_dp_size, inter_tp_size, inter_dp_size,
                  dtype, device, grid_size=None, max_block_size=None, min_block_size=256, min_num_steps=4, ib_enable_ibgda=True, should_init_nvshmem=True,
                  use_autotune=True, *, comm_backend=None):
+        comm = resolved(comm_backend)
+        _agree(comm, lambda: self._divide(world_rank, world_size, local_rank, local_size, inter_rank, inter_size, local_tp_size, local_dp_size, inter_tp_size,
+                                          inter_dp_size, dtype, device), "MixedCommHandler")
+        self.use_autotune = use_autotune
+        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, comm, device=str(self.device))
+        self.is_running = True
+
+    def _divide(self, world_rank, world_size, local_rank, local_size, inter_rank, inter_size, local_tp_size, local_dp_size, inter_tp_size, inter_dp_size, dtype,
+                device):
+        """What the constructor's arguments say of this rank."""
         import torch
 
         if world_rank != inter_rank * local_size + local_rank or world_size != inter_size * local_size:
@@ -89,9 +99,6 @@ class MixedCommHandler:
         self.tp_size, self.dp_size = self.local_tp_size * self.inter_tp_size, self.local_dp_size * self.inter_dp_size
         self.tp_rank = local_rank % self.local_tp_size + inter_rank % self.inter_tp_size * self.local_tp_size
         self.dp_rank = local_rank // self.local_tp_size + inter_rank // self.inter_tp_size * self.local_dp_size
-        self.use_autotune = use_autotune
-        self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, resolved(comm_backend), device=str(device))
-        self.is_running = True
 
     def get_valid_op_list(self):
         """The ops of these ranks."""

@@ -3,7 +3,7 @@
 import warnings
 
 from . import _make, _native
-from ._comm import _agree
+from ._comm import _agree, checking
 from ._comm_backends import resolved
 from ._comm_memory import MnnvlConfig, MnnvlMemory, agreed_device, share
 
@@ -64,9 +64,19 @@ def moe_a2a_wrap_payload_tensor_in_workspace(workspace, leading_shape, slice_sta
     return row[begin:end].view(dtype).view(*leading_shape, -1)
 
 
-def _check_rank(workspace, ep_rank):
+def _received(workspace, metainfo, input_payloads, runtime_max_tokens_per_rank, ep_rank, ep_size):
+    """Where a dispatch puts the payloads, and the offset behind them."""
     if workspace.dim() != 2 or not 0 <= ep_rank < workspace.shape[0]:
         raise ValueError(f"moe_a2a_dispatch: ep_rank is {ep_rank} and workspace has shape {tuple(workspace.shape)}, but it must be [ep_size, bytes]")
+    own, views, at = workspace[ep_rank], [], int(metainfo[5])
+    for payload in input_payloads:
+        size = ep_size * runtime_max_tokens_per_rank * payload.shape[-1] * payload.element_size()
+        if at + size > own.shape[0] or size < 0:
+            raise ValueError(f"moe_a2a_dispatch: workspace has {own.shape[0]} bytes a rank, but {at + size} are needed for runtime_max_tokens_per_rank "
+                             f"{runtime_max_tokens_per_rank}")
+        views.append(own[at:at + size].view(payload.dtype).view(ep_size, runtime_max_tokens_per_rank, payload.shape[-1]))
+        at = _up(at + size)
+    return views, at
 
 
 def moe_a2a_dispatch(token_selected_experts, input_payloads, workspace, metainfo, runtime_max_tokens_per_rank, ep_rank, ep_size, top_k, num_experts,
@@ -100,21 +110,13 @@ def moe_a2a_dispatch(token_selected_experts, input_payloads, workspace, metainfo
     """
     import torch
 
-    _check_rank(workspace, ep_rank)
-    own, views = workspace[ep_rank], []
-    at = int(metainfo[5])
-    for payload in input_payloads:
-        size = ep_size * runtime_max_tokens_per_rank * payload.shape[-1] * payload.element_size()
-        if at + size > own.shape[0] or size < 0:
-            raise ValueError(f"moe_a2a_dispatch: workspace has {own.shape[0]} bytes a rank, but {at + size} are needed for runtime_max_tokens_per_rank "
-                             f"{runtime_max_tokens_per_rank}")
-        views.append(own[at:at + size].view(payload.dtype).view(ep_size, runtime_max_tokens_per_rank, payload.shape[-1]))
-        at = _up(at + size)
+    with checking(workspace, "moe_a2a_dispatch"):
+        views, at = _received(workspace, metainfo, input_payloads, runtime_max_tokens_per_rank, ep_rank, ep_size)
     into = {f"received_{i}": view for i, view in enumerate(views[:_PAYLOADS])}
     gathered = None
     if eplb_local_stats is not None and eplb_local_stats.numel() == int(metainfo[1]):  # else the call says so
         stats = int(metainfo[3])
-        gathered = own[stats:stats + 4 * ep_size * eplb_local_stats.numel()].view(torch.int32).view(ep_size, -1)
+        gathered = workspace[ep_rank][stats:stats + 4 * ep_size * eplb_local_stats.numel()].view(torch.int32).view(ep_size, -1)
     _dispatch_into(token_selected_experts, list(input_payloads), workspace, metainfo, runtime_max_tokens_per_rank, ep_rank, ep_size, top_k, num_experts,
                    enable_pdl, eplb_local_stats, enable_rank_mask, active_rank_mask, backend=backend, eplb_gathered_stats=gathered, **into)
     return views, at, gathered
@@ -144,7 +146,7 @@ class MoeAlltoAll:
                  eplb_stats_num_experts=0, enable_rank_mask=False, *, backend="trtllm", device=None):
         warnings.warn("MoeAlltoAll is deprecated: FlashInfer's successor is flashinfer.moe_ep.NVLinkOneSidedAlltoAll", DeprecationWarning, stacklevel=2)
         comm = self._communicator(mapping, mnnvl_config)
-        _agree(comm, self._problem(mapping, comm, max_num_tokens, top_k, num_experts, workspace_size_per_rank, hidden_size, backend), "MoeAlltoAll")
+        _agree(comm, lambda: self._problem(mapping, comm, max_num_tokens, top_k, num_experts, workspace_size_per_rank, hidden_size, backend), "MoeAlltoAll")
         if workspace_size_per_rank is None:
             workspace_size_per_rank = self.get_moe_workspace_size_per_rank(mapping.moe_ep_size, top_k, max_num_tokens, hidden_size, 0, eplb_stats_num_experts)
         self.ep_size, self.ep_rank = mapping.moe_ep_size, mapping.moe_ep_rank
@@ -176,9 +178,11 @@ class MoeAlltoAll:
         """
         import torch
 
+        problem = None
         if (ep_rank, ep_size) != (mapping.moe_ep_rank, mapping.moe_ep_size) or backend != "trtllm":
-            raise ValueError(f"MoeAlltoAll.get_workspace: ep_rank is {ep_rank}, ep_size {ep_size} and backend {backend!r}, but mapping has {mapping.moe_ep_rank} "
-                             f"and {mapping.moe_ep_size}, and only 'trtllm' is implemented")
+            problem = (f"ep_rank is {ep_rank}, ep_size {ep_size} and backend {backend!r}, but mapping has {mapping.moe_ep_rank} and {mapping.moe_ep_size}, and only "
+                       "'trtllm' is implemented")
+        _agree(MnnvlMemory.get_comm(mapping), problem, "MoeAlltoAll.get_workspace")
         memory = MnnvlMemory(mapping, workspace_size_per_rank)
         workspace = memory.as_torch_strided_tensor(torch.uint8)
         return {"workspace_size_per_rank": workspace_size_per_rank, "ep_rank": ep_rank, "ep_size": ep_size, "max_num_tokens": max_num_tokens,
@@ -243,11 +247,12 @@ class MoeAlltoAll:
         """
         if self.workspace is None:
             raise RuntimeError("MoeAlltoAll.dispatch: checkpoint_prepare has given the memory back; checkpoint_restore makes it again")
-        assert self._tokens is None, "dispatch called twice without combine"
-        if (invalid_token_expert_id is None) != (expert_id_payload_index is None):
-            raise ValueError("MoeAlltoAll.dispatch: invalid_token_expert_id and expert_id_payload_index must be given together")
-        if expert_id_payload_index is not None and not 0 <= expert_id_payload_index < len(input_payloads):
-            raise ValueError(f"MoeAlltoAll.dispatch: expert_id_payload_index is {expert_id_payload_index}, but input_payloads has {len(input_payloads)} tensors")
+        with checking(self.workspace, "MoeAlltoAll.dispatch"):
+            assert self._tokens is None, "dispatch called twice without combine"
+            if (invalid_token_expert_id is None) != (expert_id_payload_index is None):
+                raise ValueError("MoeAlltoAll.dispatch: invalid_token_expert_id and expert_id_payload_index must be given together")
+            if expert_id_payload_index is not None and not 0 <= expert_id_payload_index < len(input_payloads):
+                raise ValueError(f"MoeAlltoAll.dispatch: expert_id_payload_index is {expert_id_payload_index}, but input_payloads has {len(input_payloads)} tensors")
         views, offset, stats = moe_a2a_dispatch(token_selected_experts, input_payloads, self.workspace, self.metainfo, runtime_max_tokens_per_rank,
                                                 self.ep_rank, self.ep_size, self.top_k, self.num_experts, None, eplb_local_stats, self.enable_rank_mask,
                                                 active_rank_mask)
@@ -276,7 +281,8 @@ class MoeAlltoAll:
             AssertionError: without a dispatch
             ValueError, RuntimeError: as moe_a2a_combine
         """
-        assert self._tokens is not None, "combine called before successful dispatch"
+        with checking(self.workspace, "MoeAlltoAll.combine"):
+            assert self._tokens is not None, "combine called before successful dispatch"
         out = _combine(payload, self._tokens, self.workspace, self.metainfo, runtime_max_tokens_per_rank, self.ep_rank, self.ep_size, self.top_k,
                        self._offset, payload_in_workspace, output_dtype, output_scales, output_scalar_scale, sf_layout, output,
                        use_low_precision=use_low_precision, enable_rank_mask=self.enable_rank_mask, active_rank_mask=active_rank_mask)
@@ -321,7 +327,7 @@ class MoeAlltoAll:
         if self._comm is not None:
             raise RuntimeError("MoeAlltoAll.checkpoint_restore: there was no checkpoint_prepare")
         comm = self._communicator(self._mapping, MnnvlConfig(comm_backend=comm_backend))
-        _agree(comm, self._problem(self._mapping, comm, self.max_num_tokens, self.top_k, self.num_experts, self.workspace_size_per_rank, None, "trtllm"),
+        _agree(comm, lambda: self._problem(self._mapping, comm, self.max_num_tokens, self.top_k, self.num_experts, self.workspace_size_per_rank, None, "trtllm"),
                "MoeAlltoAll.checkpoint_restore")
         self._comm = comm
         self._share()

@@ -129,16 +129,17 @@ class NVLinkOneSidedAlltoAll(MoEEpCommunication):
     """
 
     def __init__(self, bootstrap, params, config=None):
-        from ._comm_backends import TorchDistBackend
+        from ._comm import _agree
+        from ._comm_backends import TorchDistBackend, resolved
         from ._comm_memory import MnnvlConfig
         from ._mapping import Mapping
         from ._moe_alltoall import MoeAlltoAll, moe_a2a_get_workspace_size_per_rank
 
-        super().__init__(bootstrap, params)
         self.config = config = config or NVLinkOneSidedConfig()
         comm = config.comm_backend
-        if comm is None and bootstrap.process_group is not None:
-            comm = TorchDistBackend(bootstrap.process_group)
+        if comm is None:
+            comm = resolved() if bootstrap.process_group is None else TorchDistBackend(bootstrap.process_group)
+        _agree(comm, lambda: MoEEpCommunication.__init__(self, bootstrap, params), "NVLinkOneSidedAlltoAll")
         size = moe_a2a_get_workspace_size_per_rank(
             self.ep_size, params.max_tokens_per_rank, params.dispatch_bytes_per_token + 8 * params.top_k + config.extra_payload_bytes_per_token,
             params.hidden_size * params.token_dtype.itemsize, config.eplb_stats_num_experts)
@@ -146,7 +147,7 @@ class NVLinkOneSidedAlltoAll(MoEEpCommunication):
             warnings.simplefilter("ignore", DeprecationWarning)
             self._alltoall = MoeAlltoAll(
                 Mapping(world_size=self.ep_size, rank=self.ep_rank, tp_size=self.ep_size, moe_ep_size=self.ep_size), params.max_tokens_per_rank, params.top_k,
-                params.num_experts, size, None, MnnvlConfig(comm_backend=comm) if comm is not None else None, config.eplb_stats_num_experts,
+                params.num_experts, size, None, MnnvlConfig(comm_backend=comm), config.eplb_stats_num_experts,
                 config.enable_rank_mask)
         self._rows = None
 
@@ -166,15 +167,18 @@ class NVLinkOneSidedAlltoAll(MoEEpCommunication):
         Raises:
             ValueError: tensors that do not fit together or into the memory, a mask without enable_rank_mask
         """
+        from ._comm import checking
+
         rows = self.params.max_tokens_per_rank if max_tokens_per_rank is None else max_tokens_per_rank
-        if not self.is_workload_feasible(rows) or hidden_states.shape[0] > rows:
-            raise ValueError(f"NVLinkOneSidedAlltoAll.dispatch: there are {hidden_states.shape[0]} tokens and max_tokens_per_rank is {rows}, but the "
-                             f"memory is for {self.params.max_tokens_per_rank}")
-        if tuple(topk_ids.shape) != (hidden_states.shape[0], self.params.top_k):
-            raise ValueError(f"NVLinkOneSidedAlltoAll.dispatch: topk_ids has shape {tuple(topk_ids.shape)}, but must be "
-                             f"[{hidden_states.shape[0]}, {self.params.top_k}]")
-        if active_rank_mask is not None and not self.config.enable_rank_mask:
-            raise ValueError("NVLinkOneSidedAlltoAll.dispatch: active_rank_mask needs enable_rank_mask=True")
+        with checking(self._alltoall.workspace, "NVLinkOneSidedAlltoAll.dispatch"):
+            if not self.is_workload_feasible(rows) or hidden_states.shape[0] > rows:
+                raise ValueError(f"NVLinkOneSidedAlltoAll.dispatch: there are {hidden_states.shape[0]} tokens and max_tokens_per_rank is {rows}, but the "
+                                 f"memory is for {self.params.max_tokens_per_rank}")
+            if tuple(topk_ids.shape) != (hidden_states.shape[0], self.params.top_k):
+                raise ValueError(f"NVLinkOneSidedAlltoAll.dispatch: topk_ids has shape {tuple(topk_ids.shape)}, but must be "
+                                 f"[{hidden_states.shape[0]}, {self.params.top_k}]")
+            if active_rank_mask is not None and not self.config.enable_rank_mask:
+                raise ValueError("NVLinkOneSidedAlltoAll.dispatch: active_rank_mask needs enable_rank_mask=True")
         import torch
 
         ids = topk_ids.to(torch.int32).contiguous()
@@ -190,9 +194,11 @@ class NVLinkOneSidedAlltoAll(MoEEpCommunication):
         return self._alltoall.get_combine_payload_tensor_in_workspace(self._rows, self.params.hidden_size, dtype).flatten(0, 1)
 
     def combine(self, expert_output, *, output=None, active_rank_mask=None):
-        payload = expert_output.view(self.ep_size, self._rows, -1) if self._rows is not None else expert_output
-        own = self._alltoall.workspace[self.ep_rank]
-        first = payload.data_ptr() - own.data_ptr()
+        from ._comm import checking
+
+        with checking(self._alltoall.workspace, "NVLinkOneSidedAlltoAll.combine"):
+            payload = expert_output.view(self.ep_size, self._rows, -1) if self._rows is not None else expert_output
+            first = payload.data_ptr() - self._alltoall.workspace[self.ep_rank].data_ptr()
         return self._alltoall.combine(payload, self._rows, first == self._alltoall._offset, output=output,
                                       use_low_precision=self.config.use_low_precision_combine, active_rank_mask=active_rank_mask)
 

@@ -3,7 +3,7 @@
 import math
 
 from . import _comm_memory, _make, _native
-from ._comm import AllReduceFusionWorkspace, checking
+from ._comm import AllReduceFusionWorkspace, _agree, checking
 from ._comm_backends import ShmBackend
 
 _BYTES = 256
@@ -98,9 +98,10 @@ def malloc(shape, dtype, device):
     """
     import torch
 
-    comm, device = _ready("malloc"), torch.device(device)
-    if device.type != "cpu":
-        raise NotImplementedError(f"nvshmem.malloc: device is {device}, but the processes share memory of the CPU only; calls on GPUs take torch.empty(...)")
+    comm, problem = _ready("malloc"), None
+    if torch.device(device).type != "cpu":
+        problem = f"device is {device}, but the processes share memory of the CPU only; calls on GPUs take torch.empty(...)"
+    _agree(comm, problem, "nvshmem.malloc", NotImplementedError)
     size = math.prod(shape) * dtype.itemsize
     memory = _comm_memory.share(comm, max(size, 1), "shm")
     tensor = memory[comm.Get_rank(), :size].view(dtype).view(*shape)

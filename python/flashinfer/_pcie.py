@@ -40,7 +40,7 @@ class _Workspace:
         self.dtype = torch.bfloat16 if dtype is None else dtype
         what, comm = type(self).__name__, of_group(group)
         self.rank, self.world_size = comm.Get_rank(), comm.Get_size()
-        _agree(comm, self._problem(), what)
+        _agree(comm, self._problem, what)
         own = max_numel, str(self.dtype), max_blocks
         for rank, other in enumerate(comm.allgather(own)):
             if other != own:
@@ -74,8 +74,9 @@ class _Workspace:
         if self._workspace is None:
             raise RuntimeError(f"{type(self).__name__}.{name}: the workspace is destroyed")
         with checking(self._workspace, f"{type(self).__name__}.{name}"):
-            if why_not is not None:
-                raise ValueError(f"{type(self).__name__}.{name}: {why_not}")
+            problem = why_not()
+            if problem is not None:
+                raise ValueError(f"{type(self).__name__}.{name}: {problem}")
 
     def tune(self, hiddens, *, cache=None, warmup=10, repeat=50):
         """{}: there is one way to compute, and nothing to choose."""
@@ -138,8 +139,7 @@ class PcieIpcAllReduceWorkspace(_Workspace):
         import torch
 
         for shape in shapes:
-            why_not = self._why_not(torch.empty(shape, dtype=dtype or torch.bfloat16, device=self.device), math.prod(shape))
-            self._open("prepare", why_not)
+            self._open("prepare", lambda: self._why_not(torch.empty(shape, dtype=dtype or torch.bfloat16, device=self.device), math.prod(shape)))
         return {tuple(shape): None for shape in shapes}
 
     def tune(self, hiddens, *, dtype=None, cache=None, tune_group=None, warmup=10, repeat=50):
@@ -161,11 +161,14 @@ class PcieIpcAllReduceWorkspace(_Workspace):
         """
         import torch
 
-        out = torch.empty_like(inp) if out is None else out
-        why_not = self._why_not(inp, inp.numel())
-        if why_not is None and (out.dtype != inp.dtype or out.shape != inp.shape or not out.is_contiguous()):
-            why_not = f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous as inp, {inp.dtype} of shape {tuple(inp.shape)}"
+        def why_not():
+            problem = self._why_not(inp, inp.numel())
+            if problem is None and out is not None and (out.dtype != inp.dtype or out.shape != inp.shape or not out.is_contiguous()):
+                return f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous as inp, {inp.dtype} of shape {tuple(inp.shape)}"
+            return problem
+
         self._open("all_reduce", why_not)
+        out = torch.empty_like(inp) if out is None else out
         row = math.gcd(inp.numel(), 4096)
         _fusion(inp.view(-1, row), self._workspace, 0, output=out.view(-1, row))
         return out
@@ -184,15 +187,20 @@ class _Rows(_Workspace):
             return f"inp is {inp.dtype} of shape {tuple(inp.shape)}, but must be {self.dtype} of two dimensions"
         return super()._why_not(inp, elements)
 
-    def _result(self, name, inp, elements, rows, out):
-        """Memory for the result of `rows` rows: `out`, which is checked, or new."""
+    def _result(self, name, inp, more, fewer, out):
+        """Memory for the result, which has `more` times the rows of inp and then one of `fewer` parts: `out`, which is checked, or new."""
         import torch
 
-        why_not, shape = self._why_not(inp, elements), (rows, inp.shape[-1])
-        if why_not is None and out is not None and (out.dtype != inp.dtype or tuple(out.shape) != shape or not out.is_contiguous()):
-            why_not = f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {inp.dtype} of shape {shape}"
+        shape_of = lambda: (inp.shape[0] * more // fewer, inp.shape[-1])
+
+        def why_not():
+            problem = self._why_not(inp, inp.numel() // fewer)
+            if problem is None and out is not None and (out.dtype != inp.dtype or tuple(out.shape) != shape_of() or not out.is_contiguous()):
+                return f"out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {inp.dtype} of shape {shape_of()}"
+            return problem
+
         self._open(name, why_not)
-        return torch.empty(shape, dtype=inp.dtype, device=inp.device) if out is None else out
+        return torch.empty(shape_of(), dtype=inp.dtype, device=inp.device) if out is None else out
 
 
 class PcieIpcAllGatherWorkspace(_Rows):
@@ -226,7 +234,7 @@ class PcieIpcAllGatherWorkspace(_Rows):
             ValueError: a tensor that `supports` refuses
             RuntimeError: a rank that calls something else, died or does not arrive in time
         """
-        out = self._result("all_gather", inp, inp.numel(), inp.shape[0] * self.world_size, out)
+        out = self._result("all_gather", inp, self.world_size, 1, out)
         _gather(inp.view(1, -1), self._workspace, [inp.numel()] * self.world_size, out.view(1, -1))
         return out
 
@@ -267,6 +275,6 @@ class PcieIpcReduceScatterWorkspace(_Rows):
             ValueError: a tensor that `supports` refuses
             RuntimeError: a rank that calls something else, died or does not arrive in time
         """
-        out = self._result("reduce_scatter", inp, inp.numel() // self.world_size, inp.shape[0] // self.world_size, out)
+        out = self._result("reduce_scatter", inp, 1, self.world_size, out)
         _scatter(inp, self._workspace, out=out)
         return out

@@ -201,8 +201,9 @@ def trtllm_moe_finalize_allreduce_fusion(allreduce_in, residual_in, norm_weight,
     workspace = _workspace(workspace_ptrs, world_size, world_rank, "trtllm_moe_finalize_allreduce_fusion")
     scales = expert_scale_factor
     if routed_scaling_factor is not None:
-        of_experts = torch.ones(expanded_idx_to_permuted_idx.shape) if scales is None else scales.float()
-        scales = of_experts * routed_scaling_factor
+        with checking(workspace, "trtllm_moe_finalize_allreduce_fusion"):
+            of_experts = torch.ones_like(expanded_idx_to_permuted_idx, dtype=torch.float32) if scales is None else scales.float()
+            scales = of_experts * routed_scaling_factor
     _fusion(allreduce_in, workspace, AllReduceFusionPattern.kMoEFinalizeARResidualRMSNorm, launch_with_pdl, residual_out=residual_out, norm_out=norm_out,
             quant_out=quant_out, scale_out=scale_out, residual_in=residual_in, rms_gamma=norm_weight, rms_eps=eps,
             expanded_idx_to_permuted_idx=expanded_idx_to_permuted_idx, expert_scale_factor=scales, shared_expert_output=shared_expert_output,

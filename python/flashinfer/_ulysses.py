@@ -53,8 +53,7 @@ class UlyssesCommunicator:
         comm = of_group(group)
         self.world_size, self.rank, self.max_elems, self.dtype = comm.Get_size(), comm.Get_rank(), max_elems, dtype
         self.device = str(device or _current_device())
-        problem = self._problem(max_elems, dtype, backend, self.device)
-        _agree(comm, problem, "UlyssesCommunicator")
+        _agree(comm, lambda: self._problem(max_elems, dtype, backend, self.device), "UlyssesCommunicator")
         for rank, other in enumerate(comm.allgather((max_elems, str(dtype), backend))):
             if other != (max_elems, str(dtype), backend):
                 raise ValueError(f"UlyssesCommunicator: rank {rank} has (max_elems, dtype, backend) {other}, but rank {self.rank} has "
@@ -278,7 +277,7 @@ class _Exchange:
 
 
 def init_ulysses_a2a(out_ipc_ptrs, signal_ipc_ptrs, rank, world_size, full_nvlink):
-    """A handle of the exchanges of the ranks that share a buffer, for ulysses_a2a.
+    """A handle of the exchanges of the ranks that share a buffer, for ulysses_a2a. Collective.
 
     Args:
         out_ipc_ptrs: the addresses that create_shared_buffer returned; the buffer says how large a tensor may be
@@ -294,9 +293,10 @@ def init_ulysses_a2a(out_ipc_ptrs, signal_ipc_ptrs, rank, world_size, full_nvlin
         raise ValueError(f"init_ulysses_a2a: full_nvlink={full_nvlink} is not supported")
     memory = _comm_memory.shared_buffer(out_ipc_ptrs, "out_ipc_ptrs")
     _comm_memory.shared_buffer(signal_ipc_ptrs, "signal_ipc_ptrs")
-    own = _comm_memory.communicator(memory).Get_rank()
-    if world_size not in SUPPORTED_WORLD_SIZES or world_size != memory.shape[0] or rank != own:
-        raise ValueError(f"init_ulysses_a2a: world_size is {world_size} and rank {rank}, but must be {memory.shape[0]} (one of {SUPPORTED_WORLD_SIZES}) and {own}")
+    comm, problem = _comm_memory.communicator(memory), None
+    if world_size not in SUPPORTED_WORLD_SIZES or world_size != memory.shape[0] or rank != comm.Get_rank():
+        problem = f"world_size is {world_size} and rank {rank}, but must be {memory.shape[0]} (one of {SUPPORTED_WORLD_SIZES}) and {comm.Get_rank()}"
+    _agree(comm, problem, "init_ulysses_a2a")
     handle = next(_handles)
     _exchanges[handle] = _Exchange(memory, rank)
     return handle

@@ -7,10 +7,11 @@ the registered buffers only say what may be summed. Tensors of a GPU go through 
 import itertools
 
 from . import _comm_memory, _make
-from ._comm import TRTLLMAllReduceFusionWorkspace
+from ._comm import TRTLLMAllReduceFusionWorkspace, _agree, checking
 
 _META = 4096
 _RANKS, _CTAS = (2, 4, 6, 8), 36
+_fusion = _make.package.exports["allreduce_fusion"]
 _reducers, _handles = {}, itertools.count(1)
 
 
@@ -26,17 +27,28 @@ class _Reducer:
         first, size = tensor.data_ptr(), tensor.numel() * tensor.element_size()
         return any(b[self.rank].data_ptr() <= first and first + size <= b[self.rank].data_ptr() + b.shape[1] for b in self.buffers)
 
-    def workspace_for(self, size, device):
+    def workspace_for(self, size, inp):
         import torch
 
+        device = str(inp.device)
         capacity, workspace = self.workspaces.get(device, (0, None))
         if size > capacity:
-            if workspace is not None:
+            if workspace is not None:  # do the others want a larger one too? One that left, or passes less, ends the call of all
+                _fusion(inp.view(-1)[:1].view(1, 1), workspace, 0)
+                del self.workspaces[device]
                 workspace.destroy()
             capacity = max(1 << 20, 1 << (size - 1).bit_length())
             self.workspaces[device] = capacity, TRTLLMAllReduceFusionWorkspace(self.comm.Get_size(), self.rank, 1, capacity // 4, torch.float32, self.comm,
                                                                                device=device)
         return self.workspaces[device][1]
+
+    def leave(self, device, text):
+        """Ends the call of the others, in which this rank takes no part. Collective, before the first call for tensors of that device."""
+        workspace = self.workspaces.get(device, (0, None))[1]
+        with checking(workspace, "vllm_all_reduce"):
+            if workspace is None:
+                _agree(self.comm, text, "vllm_all_reduce")
+            raise ValueError(f"vllm_all_reduce: {text}")
 
     def wants_one_shot(self, inp, row):
         """vLLM's choice on GPUs, by size; None: that of allreduce_fusion."""
@@ -62,7 +74,7 @@ def vllm_meta_size():
 
 
 def vllm_init_custom_ar(ipc_tensors, rank_data, rank, full_nvlink):
-    """A handle of the all-reduces of the ranks that share a buffer.
+    """A handle of the all-reduces of the ranks that share a buffer. Collective.
 
     Args:
         ipc_tensors: the addresses that create_shared_buffer(vllm_meta_size()) returned
@@ -75,8 +87,9 @@ def vllm_init_custom_ar(ipc_tensors, rank_data, rank, full_nvlink):
     """
     meta = _comm_memory.shared_buffer(ipc_tensors, "ipc_tensors")
     comm = _comm_memory.communicator(meta)
-    if len(ipc_tensors) not in _RANKS or rank != comm.Get_rank():
-        raise ValueError(f"vllm_init_custom_ar: there are {len(ipc_tensors)} ranks and rank is {rank}, but must be 2, 4, 6 or 8, and {comm.Get_rank()}")
+    fits = len(ipc_tensors) in _RANKS and rank == comm.Get_rank()
+    problem = None if fits else f"there are {len(ipc_tensors)} ranks and rank is {rank}, but must be 2, 4, 6 or 8, and {comm.Get_rank()}"
+    _agree(comm, problem, "vllm_init_custom_ar")
     handle = next(_handles)
     _reducers[handle] = _Reducer(meta, comm, rank, full_nvlink)
     return handle
@@ -85,6 +98,26 @@ def vllm_init_custom_ar(ipc_tensors, rank_data, rank, full_nvlink):
 def vllm_register_buffer(fa, fake_ipc_ptrs):
     """Lets vllm_all_reduce take what lies in the buffer of create_shared_buffer with these addresses."""
     _reducer(fa, "vllm_register_buffer").buffers.append(_comm_memory.shared_buffer(fake_ipc_ptrs, "fake_ipc_ptrs"))
+
+
+def _why_not(r, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
+    """Why vllm_all_reduce does not take these arguments; None: it does."""
+    import torch
+
+    size = inp.numel() * inp.element_size()
+    if inp.dtype not in (torch.float16, torch.bfloat16, torch.float32) or size % 16 or not inp.is_contiguous():
+        return (f"inp is {inp.dtype} of shape {tuple(inp.shape)} and strides {inp.stride()}, but must be float16, bfloat16 or float32, contiguous, and a multiple of "
+                "16 bytes")
+    if out.dtype != inp.dtype or out.device != inp.device or out.numel() != inp.numel() or not out.is_contiguous():
+        return f"out is {out.dtype} of shape {tuple(out.shape)} on {out.device}, but must be contiguous {inp.dtype} of {inp.numel()} elements on {inp.device}"
+    if not 1 <= num_ctas <= _CTAS:
+        return f"num_ctas is {num_ctas}, but must be in [1, {_CTAS}]"
+    if reg_buffer == 0 and not r.holds(inp):
+        return "reg_buffer is 0, but inp is not in a buffer of vllm_register_buffer"
+    if reg_buffer and (size > reg_buffer_sz_bytes or not any(b[r.rank].data_ptr() == reg_buffer for b in r.buffers)):
+        return (f"inp has {size} bytes, reg_buffer_sz_bytes is {reg_buffer_sz_bytes} and reg_buffer {reg_buffer}, but it must be this rank's part of a buffer of "
+                "vllm_register_buffer, large enough")
+    return None
 
 
 def vllm_all_reduce(fa, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
@@ -102,28 +135,15 @@ def vllm_all_reduce(fa, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas):
         ValueError: arguments that do not fit together
         RuntimeError: a rank that calls something else, died or does not arrive in time
     """
-    import torch
-
     r, size = _reducer(fa, "vllm_all_reduce"), inp.numel() * inp.element_size()
-    if inp.dtype not in (torch.float16, torch.bfloat16, torch.float32) or size % 16 or not inp.is_contiguous():
-        raise ValueError(f"vllm_all_reduce: inp is {inp.dtype} of shape {tuple(inp.shape)} and strides {inp.stride()}, but must be float16, bfloat16 or float32, "
-                         "contiguous, and a multiple of 16 bytes")
-    if out.dtype != inp.dtype or out.device != inp.device or out.numel() != inp.numel() or not out.is_contiguous():
-        raise ValueError(f"vllm_all_reduce: out is {out.dtype} of shape {tuple(out.shape)} on {out.device}, but must be contiguous {inp.dtype} of {inp.numel()} "
-                         f"elements on {inp.device}")
-    if not 1 <= num_ctas <= _CTAS:
-        raise ValueError(f"vllm_all_reduce: num_ctas is {num_ctas}, but must be in [1, {_CTAS}]")
-    if reg_buffer == 0 and not r.holds(inp):
-        raise ValueError("vllm_all_reduce: reg_buffer is 0, but inp is not in a buffer of vllm_register_buffer")
-    if reg_buffer and (size > reg_buffer_sz_bytes or not any(b[r.rank].data_ptr() == reg_buffer for b in r.buffers)):
-        raise ValueError(f"vllm_all_reduce: inp has {size} bytes, reg_buffer_sz_bytes is {reg_buffer_sz_bytes} and reg_buffer {reg_buffer}, but it must be "
-                         "this rank's part of a buffer of vllm_register_buffer, large enough")
+    why_not = _why_not(r, inp, out, reg_buffer, reg_buffer_sz_bytes, num_ctas)
+    if why_not is not None:
+        r.leave(str(inp.device), why_not)
     if not inp.numel():
         return
     row = min(inp.numel() & -inp.numel(), 4096)  # the largest power of two that divides the elements
-    workspace = r.workspace_for(max(size, reg_buffer_sz_bytes if reg_buffer else 0), str(inp.device))
-    _make.package.exports["allreduce_fusion"](inp.view(-1, row), workspace, 0, output=out.view(-1, row), fp32_acc=True,
-                                              use_oneshot=r.wants_one_shot(inp, row))
+    workspace = r.workspace_for(max(size, reg_buffer_sz_bytes if reg_buffer else 0), inp)
+    _fusion(inp.view(-1, row), workspace, 0, output=out.view(-1, row), fp32_acc=True, use_oneshot=r.wants_one_shot(inp, row))
 
 
 def vllm_get_graph_buffer_ipc_meta(fa):

@@ -72,12 +72,12 @@ struct Arguments {
     codes = Tensor::empty({t, fp4 ? d / 2 : d}, fp4 ? DType::kU8 : DType::kF8E4M3, device);
     if (fp4) scales = Tensor::empty({sf_bytes(static_cast<SfLayout>(c.layout), t, d / 16)}, DType::kU8, device);
     if (c.pattern == 8 || c.pattern == 9) {
-      words = Tensor::zeros({ceil_div(d / kGroup, 4) * round_up(t, 4)}, DType::kI32, device);
+      words = Tensor::empty({ceil_div(d / kGroup, 4) * round_up(t, 4)}, DType::kI32, device);
       const int64_t extents[] = {t, ceil_div(d / kGroup, 4)}, strides[] = {1, round_up(t, 4)};
       scale_view = TensorView(words.data(), DType::kI32, extents, strides, device);
     }
     if (c.pattern == 10 || c.pattern == 11) scales = Tensor::empty({t, 1}, DType::kF32, device);
-    for (const Tensor& x : {output, h, norm, codes, scales})
+    for (const Tensor& x : {output, h, norm, codes, scales, words})
       if (x.defined()) std::memset(x.data(), 0x7b, static_cast<size_t>(x.view().nbytes()));
     block = {.input = input, .pattern = c.pattern};
     block.use_oneshot = c.one_shot, block.fp32_acc = c.fp32_acc;

@@ -168,6 +168,8 @@ TEST_F(Quantised, Fp8WithPowersOfTwoForGroups) {
   EXPECT_EQ(without.codes, with.codes);
   const auto* bytes = reinterpret_cast<const uint8_t*>(with.scales.data());
   const auto exponent = [&](int64_t r, int64_t g) { return bytes[4 * (g / 4 * 8 + r) + g % 4]; };  // 6 rows: stride 8
+  for (int64_t r = 6; r < 8; ++r)
+    for (int64_t g = 0; g < 8; ++g) EXPECT_EQ(exponent(r, g), g < 4 ? 0 : 0x7b);  // the last column keeps its bytes
   for (int64_t r = 0; r < 6; ++r)
     for (int64_t g = 0; g < 8; ++g) {
       if (g >= 6) {

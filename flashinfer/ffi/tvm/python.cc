@@ -128,7 +128,8 @@ void abandon(tvm::PackedArgs args, const std::exception& error) {
   op::Passed objects;
   for (int i = 0; i < args.size(); ++i) {
     if (args[i].type_index() == kTVMFFIArray) return;
-    if (args[i].as<HandleRef>()) objects.positional.push_back(from_tvm(args[i]));
+    const bool is_tensor = args[i].type_index() == kTVMFFITensor || args[i].type_index() == kTVMFFIDLTensorPtr;
+    if (is_tensor || args[i].as<HandleRef>()) objects.positional.push_back(from_tvm(args[i]));
   }
   op::detail::abandon(objects, error);
 }

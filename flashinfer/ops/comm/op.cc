@@ -220,6 +220,7 @@ AllReduceParams params_of(const A& a) {
     p.scale = scale_of(a), p.layout = layout_of(a), p.group = a.block_quant_group_size.value_or(0);
     p.scale_stride = round_up(tokens(a), 4);
     if (is_fp4(a)) p.padded_rows = sf_padded_rows(p.layout, tokens(a));
+    if (quant_of(a) == AllReduceQuant::kGroupFp8) p.padded_rows = p.scale_stride;
   }
   return p;
 }

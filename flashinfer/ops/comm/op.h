@@ -97,12 +97,13 @@ struct AllReduceFusion {
 ///   shape alone. 7, 12: for each k the row expanded_idx_to_permuted_idx[t, k] of input times expert_scale_factor[t,
 ///   k], then shared_expert_output; one shot.
 /// h = round(sum + residual_in); n = round(h / sqrt(mean(h^2) + rms_eps) * (weight_bias + rms_gamma))
-/// FP8 (2, 4, 12): quant_out = e4m3(n / scale_factor), saturating.
+/// FP8 (2, 4, 12): quant_out = e4m3(n * (1 / scale_factor)), saturating.
 /// FP4 (3, 5; 6 and 7 with quant_out): NVFP4 of n with the global scale scale_factor; scale_out: bytes of the scales in
 /// layout_code's layout. Group FP8 (8, 9): for each block_quant_group_size columns y = max(amax / 448, 1e-10) raised to
 /// a power of two;
 ///   quant_out = e4m3(n / y); scale_out: int32 [tokens, ceil(hidden / group / 4)] with strides (1, tokens rounded up to
-///   4), byte g % 4 of word [t, g / 4] the biased exponent of y.
+///   4), byte g % 4 of word [t, g / 4] the biased exponent of y; rows up to the next multiple of 4 are 0, but in the last
+///   column.
 /// Dynamic FP8 (10, 11): s = max(amax / 448, 1 / (512 * 448)); scale_out = s, f32 [tokens, 1]; quant_out = e4m3(n / s).
 /// Returns the sum (0), n (1, 4, 5, 7, 9, 11) or the codes (2, 3, 8, 10, 12). 6 computes what it is given memory for (n
 /// when for nothing) and returns the first of n, codes, h and sum. Every rank calls it with the same shapes, dtypes and

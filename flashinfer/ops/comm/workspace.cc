@@ -37,6 +37,7 @@ void validate(const Init& a) {
   FI_CHECK(a.rank >= 0 && a.rank < a.world_size, ValueError, "rank is ", a.rank, ", but must be in [0, ", a.world_size,
            ")");
 }
+constexpr std::string_view kBackends[] = {"auto", "shm", "tcp", "mpi", "peers", "nccl"};
 void check_together(const Init& a) {
   FI_CHECK(a.max_token_num >= 1, ValueError, "max_token_num is ", a.max_token_num, ", but must be at least 1");
   FI_CHECK(a.hidden_dim >= 1, ValueError, "hidden_dim is ", a.hidden_dim, ", but must be at least 1");
@@ -45,6 +46,8 @@ void check_together(const Init& a) {
   FI_CHECK(a.max_token_num <= (int64_t{1} << 40) / a.hidden_dim, ValueError, "max_token_num * hidden_dim is ",
            a.max_token_num, " * ", a.hidden_dim, ", but must be at most 2^40");
   FI_CHECK(parse_device(a.device), ValueError, "device is '", a.device, "', but must be 'cpu', 'cuda:N' or 'emu'");
+  FI_CHECK(std::ranges::find(kBackends, a.backend) != std::end(kBackends), ValueError, "backend is '", a.backend,
+           "', but must be auto, shm, tcp, mpi, peers or nccl");
   const bool for_gpus = a.backend == "peers" || a.backend == "nccl",
              on_gpu = parse_device(a.device)->type != DeviceType::kCPU;
   FI_CHECK(a.backend == "auto" || for_gpus == on_gpu, ValueError, "backend is '", a.backend, "', but must be ",
@@ -109,7 +112,7 @@ constexpr op::Field init_fields[] = {
     op::attr<&Init::max_token_num>("max_token_num", op::required),
     op::attr<&Init::hidden_dim>("hidden_dim", op::required),
     op::attr<&Init::dtype>("dtype", op::required),
-    op::attr<&Init::backend>("backend", op::choices("auto|shm|tcp|mpi|peers|nccl")),
+    op::attr<&Init::backend>("backend", op::doc("what carries the data: auto, shm, tcp, mpi; on GPUs peers or nccl")),
     op::attr<&Init::device>("device", op::doc("of the calls' tensors: 'cpu', or this rank's GPU")),
 };
 constexpr op::Field destroy_fields[] = {op::self<&Destroy::self>()};

@@ -51,7 +51,7 @@ struct AllReduceParams {
   void* quant_out;
   void* scale_out;
   int64_t scale_stride;  // group: of columns, in elements
-  int64_t padded_rows;   // nvfp4: scales of rows [last, padded_rows) become 0
+  int64_t padded_rows;   // nvfp4, group: scales of rows [last, padded_rows) become 0; group: but for the last column
   SfLayout layout;
   int64_t group;
   float eps, weight_bias, scale;

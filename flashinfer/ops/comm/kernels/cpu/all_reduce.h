@@ -264,6 +264,17 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
 }
 
+/// Scales of a row behind the last one.
+template <AllReduceConfig C>
+FI_VEC_INLINE void clear_scale_row(const AllReduceParams& p, int64_t row) {
+  if constexpr (C.quant == AllReduceQuant::kNvfp4)
+    clear_scales(p.layout, static_cast<uint8_t*>(p.scale_out) + sf_row_offset(p.layout, row, p.d / 16), 0,
+                 sf_padded_columns(p.layout, p.d / 16));
+  if constexpr (C.quant == AllReduceQuant::kGroupFp8)
+    for (int64_t g = 4; g < p.d / p.group; g += 4)
+      static_cast<uint32_t*>(p.scale_out)[(g / 4 - 1) * p.scale_stride + row] = 0;
+}
+
 /// Rows [begin, end) of the ranks' sums, and what follows them.
 template <AllReduceConfig C, int kRanks, bool kPast = false>
 FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t end) {
@@ -309,7 +320,8 @@ FI_VEC_INLINE bool goes_past_caches(const AllReduceParams& p, int64_t begin) {
 
 template <AllReduceConfig C>
 void all_reduce(const AllReduceParams& p, int64_t task) {
-  const int64_t all = C.quant == AllReduceQuant::kNvfp4 ? p.padded_rows : p.last;
+  constexpr bool kPads = C.quant == AllReduceQuant::kNvfp4 || C.quant == AllReduceQuant::kGroupFp8;
+  const int64_t all = kPads ? p.padded_rows : p.last;
   const int64_t begin = p.first + task * p.rows_per_task,
                 end = begin + p.rows_per_task < all ? begin + p.rows_per_task : all;
   const int64_t rows_end = end < p.last ? end : p.last;
@@ -321,10 +333,8 @@ void all_reduce(const AllReduceParams& p, int64_t task) {
       p.ranks == 2 ? reduce_rows<C, 2>(p, begin, rows_end) : reduce_rows<C, 0>(p, begin, rows_end);
     }
   }
-  if constexpr (C.quant == AllReduceQuant::kNvfp4)
-    for (int64_t r = begin < p.last ? p.last : begin; r < end; ++r)
-      clear_scales(p.layout, static_cast<uint8_t*>(p.scale_out) + sf_row_offset(p.layout, r, p.d / 16), 0,
-                   sf_padded_columns(p.layout, p.d / 16));
+  if constexpr (kPads)
+    for (int64_t r = begin < p.last ? p.last : begin; r < end; ++r) clear_scale_row<C>(p, r);
 }
 
 }  // namespace flashinfer::cpu

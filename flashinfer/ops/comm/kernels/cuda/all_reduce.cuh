@@ -199,7 +199,7 @@ FI_GLOBAL_FN void all_reduce(const AllReduceCudaParams& p) {
       two_shots<C>(p, ranks);
     ranks.end(C.threads);
   }
-  if constexpr (C.quant == AllReduceQuant::kNvfp4) clear_padding(p.row, C.threads);
+  clear_padding<C>(p.row);
 }
 
 }  // namespace flashinfer::cu

@@ -248,11 +248,19 @@ FI_GLOBAL_FN void finish_row(const AllReduceCudaParams& p, int64_t i, const Valu
 }
 
 /// Scales of the rows behind the last one.
-FI_GLOBAL_FN void clear_padding(const AllReduceParams& p, int threads) {
+template <AllReduceCudaConfig C>
+FI_GLOBAL_FN void clear_padding(const AllReduceParams& p) {
+  if constexpr (C.quant == AllReduceQuant::kGroupFp8) {
+    const int64_t columns = (static_cast<uint32_t>(p.d) / static_cast<uint32_t>(p.group) + 3) / 4 - 1;
+    for (int64_t r = p.last + block_x(); r < p.padded_rows; r += blocks_x())
+      for (int64_t c = thread_x(); c < columns; c += C.threads)
+        static_cast<uint32_t*>(p.scale_out)[c * p.scale_stride + r] = 0;
+  }
+  if constexpr (C.quant != AllReduceQuant::kNvfp4) return;
   const int64_t columns = p.d / 16, padded = sf_padded_columns(p.layout, columns);
   for (int64_t r = p.last + block_x(); r < p.padded_rows; r += blocks_x()) {
     uint8_t* const scales = static_cast<uint8_t*>(p.scale_out) + sf_row_offset(p.layout, r, columns);
-    for (int64_t c = thread_x(); c < padded; c += threads) scales[sf_column_offset(p.layout, c)] = 0;
+    for (int64_t c = thread_x(); c < padded; c += C.threads) scales[sf_column_offset(p.layout, c)] = 0;
   }
 }
 
