@@ -6,12 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "flashinfer/comm/group_state.h"
 #include "flashinfer/comm/mpi.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
 
@@ -34,18 +38,50 @@ std::string machine() {
   return str(fs::read_file("/proc/sys/kernel/random/boot_id").value_or(""), " ", n > 0 ? net : "", " ", getuid());
 }
 
-/// A descriptor that becomes readable when this process ends; invalid on kernels before 5.3.
-Fd own_process() { return Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))); }
+/// A descriptor that becomes readable when the process ends; invalid on kernels before 5.3.
+Fd end_of(int process) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0))); }
+
+constinit ForkMutex g_mutex(ForkLayer::kCore, 105);
+/// What Group::expect was told, by name.
+std::map<std::string, std::vector<Expected>>& expectations() {
+  static auto* all = new std::map<std::string, std::vector<Expected>>;
+  return *all;
+}
+std::vector<Expected> take_expected(const std::string& name) {
+  const std::scoped_lock lock(g_mutex);
+  auto found = expectations().extract(name);
+  return found.empty() ? std::vector<Expected>() : std::move(found.mapped());
+}
 }  // namespace
+
+void Group::expect(const std::string& name, const std::vector<int>& processes) {
+  std::vector<Expected> ranks;
+  for (const int process : processes) {
+    Fd end = end_of(process);
+    const bool ended = !end && errno == ESRCH;
+    ranks.push_back({process, std::move(end), ended});
+  }
+  const std::scoped_lock lock(g_mutex);
+  expectations()[name] = std::move(ranks);
+}
+/// Why a rank that is expected will not connect, or empty.
+std::string Group::State::why_absent(int other) const {
+  if (static_cast<size_t>(other) >= expected.size()) return {};
+  const Expected& e = expected[static_cast<size_t>(other)];
+  pollfd p{e.end.get(), POLLIN, 0};
+  if (!e.ended && (!e.end || poll(&p, 1, 0) <= 0)) return {};
+  return str(process_text(other, e.process), " has ended");
+}
 
 /// The same error on every rank: those that are connected, `newcomer`, and those that come within some seconds.
 void Group::State::refuse(const Fd& listener, const Fd& newcomer, const std::string& reason) {
   int told = 0;
   const auto tell = [&](const Fd& c) {
-    if (c && send_frame(c.get(), FrameKind::kError, reason, {}, after(1))) ++told;
+    if (c) send_frame(c.get(), FrameKind::kError, reason, {}, after(1)), ++told;
   };
   for (const Fd& c : channels) tell(c);
   tell(newcomer);
+  for (int r = 1; r < size; ++r) told += !channels[static_cast<size_t>(r)] && !why_absent(r).empty();
   const Deadline deadline = after(std::min(5.0, timeout_seconds()));
   while (told < size - 1 && wait_readable(listener.get(), deadline)) {
     const Fd late = meeting.accept(listener.get());
@@ -110,6 +146,9 @@ void Group::State::connect_root() {
     if (n <= 0 && std::chrono::steady_clock::now() > deadline)
       fail_all("connect",
                str("rank ", missing(), " did not connect within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
+    for (int r = 1; n <= 0 && r < size; ++r)
+      if (!channels[static_cast<size_t>(r)])
+        if (const std::string why = why_absent(r); !why.empty()) refuse(listener, {}, why);
     if (n <= 0) continue;
     for (int r = 1; r < size; ++r) {  // ranks say nothing until all are there: readable means ended
       const Fd& c = channels[static_cast<size_t>(r)];
@@ -142,12 +181,13 @@ void Group::State::connect_other() {
   const Deadline deadline = after(1.2 * patience + 0.2);  // rank 0 gives up first and says who is missing
   Hello hello{rank, size, process, {}};
   std::snprintf(hello.version, sizeof hello.version, "%s", build::version());
-  const Fd own = meeting.local ? own_process() : Fd();
+  const Fd own = meeting.local ? end_of(getpid()) : Fd();
   const int fd = own.get();
   Frame frame;
   for (;;) {
     if (std::chrono::steady_clock::now() > deadline)
       fail("connect", str("rank 0 did not connect within ", patience, " s (FLASHINFER_COMM_TIMEOUT_S)"));
+    const std::string gone = why_absent(0);  // before the attempt: it may have answered, and then ended
     Fd c = meeting.connect();
     std::string bytes(reinterpret_cast<const char*>(&hello), sizeof hello);
     append(bytes, *meeting.token);
@@ -157,6 +197,7 @@ void Group::State::connect_other() {
       channels[0] = std::move(c);
       break;
     }
+    if (!gone.empty()) fail("connect", gone);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   if (frame.kind == FrameKind::kError) fail("connect", frame.bytes);
@@ -182,7 +223,7 @@ void Group::State::connect() {
   processes.resize(n), hosts.resize(n), ends.resize(n);
   if (rank == 0) {
     processes[0] = process, hosts[0] = host_name();
-    ends[0] = own_process();
+    ends[0] = end_of(getpid());
     if (size > 1) connect_root();
   } else {
     connect_other();
@@ -201,7 +242,9 @@ std::shared_ptr<Group> Group::connect(const std::string& name, int rank, int siz
   auto state = std::make_unique<State>(State{.name = name, .rank = rank, .size = size});
   state->meeting = meeting_of(address);
   state->by_mpi = by_mpi;
+  state->expected = take_expected(name);
   state->connect();
+  state->expected.clear();
   return std::shared_ptr<Group>(new Group(std::move(state)));
 }
 

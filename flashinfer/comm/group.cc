@@ -138,6 +138,9 @@ std::shared_ptr<Group> Group::split(int color, int key) {
   std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
   const auto me = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.rank == rank(); });
   if (!local && me != members.begin()) withdraw(own);
+  std::vector<int> processes;
+  for (const Member& m : members) processes.push_back(state_->processes[static_cast<size_t>(m.rank)]);
+  if (local) expect(members[0].name, processes);
   auto part = connect(members[0].name, static_cast<int>(me - members.begin()), static_cast<int>(members.size()));
   part->state_->by_mpi = state_->by_mpi;
   return part;

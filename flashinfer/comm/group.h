@@ -52,6 +52,9 @@ class Group : public std::enable_shared_from_this<Group> {
   /// A name at which this process will be rank 0: an address with a random token, at a free port. FLASHINFER_COMM_HOST:
   /// the host in it; default: the addresses of this machine's interfaces.
   static std::string invite();
+  /// The processes (of this machine, by rank) that will connect `name`, as this one does next: one that ends before it
+  /// is connected is then an error at once, not after the time limit.
+  static void expect(const std::string& name, const std::vector<int>& processes);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

@@ -50,6 +50,13 @@ struct Meeting {
 /// Of a group's name (Group::connect).
 Meeting meeting_of(const std::string& name);
 
+/// A rank that is going to connect.
+struct Expected {
+  int process = 0;
+  Fd end{};            // readable when it has ended; may be invalid
+  bool ended = false;  // before `end` was made
+};
+
 enum class TransportKind : uint8_t { kShared, kTcp, kMpi };
 
 struct Group::State {
@@ -63,6 +70,7 @@ struct Group::State {
   std::vector<Fd> channels{};        // of rank 0: to each rank; of another rank: [0], to rank 0
   std::vector<int> processes{};      // by rank
   std::vector<Fd> ends{};            // by rank: readable when the process has ended; may be invalid
+  std::vector<Expected> expected{};  // by rank; empty: not known
   std::string failed{};
 
   [[noreturn]] void fail(std::string_view what, const std::string& reason) {
@@ -87,6 +95,7 @@ struct Group::State {
 
   TransportKind kind_of(const std::string& transport) const;
   std::string why_disconnected(int other) const;
+  std::string why_absent(int other) const;
 
   void connect();
   void connect_root();

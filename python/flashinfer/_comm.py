@@ -95,7 +95,11 @@ def group_name(backend, one_machine):
     made = None
     if backend.Get_rank() == 0:
         made = uuid.uuid4().hex if one_machine else _native.function("comm.invite")()
-    return backend.bcast(made, 0)
+    ranks = backend.allgather((made, os.getpid(), os.readlink("/proc/self/ns/pid")))
+    name = ranks[0][0]
+    if one_machine and all(numbers_of == ranks[0][2] for _, _, numbers_of in ranks):
+        _native.function("comm.expect")(name, [process for _, process, _ in ranks])
+    return name
 
 
 def _current_device():

@@ -101,6 +101,29 @@ TEST(Group, ArgumentsAreChecked) {
   EXPECT_THROW(Group::connect(std::string(200, 'a'), 0, 2), ValueError);
 }
 
+TEST(Group, ARankThatEndsBeforeItConnectsIsNamedAtOnce) {
+  constexpr int kRanks = 3;
+  const Timeout timeout("60");
+  const auto begin = std::chrono::steady_clock::now();
+  for (int missing = 0; missing < kRanks; ++missing) {
+    const std::string name = fresh_name();
+    const Process victim([] { pause(); });
+    std::vector<int> processes(kRanks);  // 0: not known
+    processes[static_cast<size_t>(missing)] = victim.id();
+    std::vector<Process> others;
+    for (int r = 0; r < kRanks; ++r)
+      if (r != missing)
+        others.emplace_back([&, r] {
+          Group::expect(name, processes);
+          Group::connect(name, r, kRanks);
+        });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    victim.kill();
+    for (Process& p : others) EXPECT_HAS(p.wait(), str("rank ", missing, " (process ", victim.id(), ") has ended"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(Group, ARankThatNeverArrivesIsNamed) {
   const Timeout timeout("0.3");
   const std::string name = fresh_name();

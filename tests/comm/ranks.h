@@ -86,6 +86,7 @@ class Process {
     }
   }
   void kill() const { ::kill(id_, SIGKILL); }
+  pid_t id() const { return id_; }
   /// What it threw; "killed" when a signal ended it.
   Outcome wait() {
     Outcome outcome;

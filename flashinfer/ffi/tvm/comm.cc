@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flashinfer/comm/group.h"
 #include "flashinfer/comm/share.h"
@@ -63,6 +64,12 @@ TVM_FFI_STATIC_INIT_BLOCK() {
     return handle_of(group_of(a[0]).split(a[1].cast<int>(), a[2].cast<int>()));
   });
   set("invite", [](tvm::PackedArgs) -> tvm::Any { return tvm::String(comm::Group::invite()); });
+  set("expect", [](tvm::PackedArgs a) -> tvm::Any {  // (name, processes by rank)
+    std::vector<int> processes;
+    for (const auto& p : a[1].cast<tvm::Array<tvm::Any>>()) processes.push_back(p.cast<int>());
+    comm::Group::expect(std::string(a[0].cast<tvm::String>()), processes);
+    return nullptr;
+  });
   set("share", [](tvm::PackedArgs a) -> tvm::Any {  // (group, bytes, transport) -> [size, bytes] u8
     return to_tvm(
         comm::share(group_of(a[0]).shared_from_this(), a[1].cast<int64_t>(), std::string(a[2].cast<tvm::String>())));

@@ -102,8 +102,8 @@ struct AllReduceFusion {
 /// layout_code's layout. Group FP8 (8, 9): for each block_quant_group_size columns y = max(amax / 448, 1e-10) raised to
 /// a power of two;
 ///   quant_out = e4m3(n / y); scale_out: int32 [tokens, ceil(hidden / group / 4)] with strides (1, tokens rounded up to
-///   4), byte g % 4 of word [t, g / 4] the biased exponent of y; rows up to the next multiple of 4 are 0, but in the last
-///   column.
+///   4), byte g % 4 of word [t, g / 4] the biased exponent of y; rows up to the next multiple of 4 are 0, but in the
+///   last column.
 /// Dynamic FP8 (10, 11): s = max(amax / 448, 1 / (512 * 448)); scale_out = s, f32 [tokens, 1]; quant_out = e4m3(n / s).
 /// Returns the sum (0), n (1, 4, 5, 7, 9, 11) or the codes (2, 3, 8, 10, 12). 6 computes what it is given memory for (n
 /// when for nothing) and returns the first of n, codes, h and sum. Every rank calls it with the same shapes, dtypes and
