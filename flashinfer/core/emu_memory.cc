@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,12 +14,23 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define FI_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define FI_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define FI_POISON(p, n) static_cast<void>(0)
+#define FI_UNPOISON(p, n) static_cast<void>(0)
+#endif
+
 namespace flashinfer::emu_memory {
 namespace {
 
 constexpr size_t kRed = 256;
 /// Larger blocks are mapped sparsely and use memory only where touched, for tests of addresses beyond 2^31 elements.
 constexpr size_t kSparse = size_t{1} << 30;
+/// Freed memory is given back late, so that a kernel that still uses it meets no newer tensor there.
+constexpr size_t kKept = size_t{16} << 20, kLargestKept = kKept / 4;
 
 struct Block {
   size_t bytes;
@@ -27,6 +39,8 @@ struct Block {
 struct State {
   std::mutex mutex;
   std::map<const void*, Block> blocks;
+  std::deque<std::pair<void*, size_t>> freed;  // oldest first
+  size_t kept = 0;                             // bytes of them
 
   /// The block that holds [p, p + bytes), and the offset of p in it.
   std::pair<const Block*, size_t> find(const void* p, size_t bytes) const {
@@ -53,6 +67,17 @@ void set(uint8_t* bits, size_t first, size_t n) {
 }
 
 size_t whole_of(size_t bytes) { return round_up(bytes, 256) + 2 * kRed; }
+char* raw_of(void* p) { return static_cast<char*>(p) - kRed; }
+void keep(State& s, void* p, size_t bytes) {
+  FI_POISON(raw_of(p), whole_of(bytes));
+  s.freed.emplace_back(p, bytes), s.kept += bytes;
+  for (; s.kept > kKept; s.freed.pop_front()) {
+    const auto [oldest, size] = s.freed.front();
+    FI_UNPOISON(raw_of(oldest), whole_of(size));
+    std::free(raw_of(oldest));
+    s.kept -= size;
+  }
+}
 State& state() {
   static State& s = *new State;  // never destroyed: tensors may outlive static destructors
   return s;
@@ -80,19 +105,17 @@ void* allocate(size_t bytes) {
 void release(void* p) {
   if (p == nullptr) return;
   State& s = state();
-  size_t bytes = 0;
-  {
-    const std::lock_guard lock(s.mutex);
-    const auto it = s.blocks.find(p);
-    if (it == s.blocks.end()) return;
-    bytes = it->second.bytes;
-    s.blocks.erase(it);
-  }
-  char* const raw = static_cast<char*>(p) - kRed;
+  const std::lock_guard lock(s.mutex);
+  const auto it = s.blocks.find(p);
+  if (it == s.blocks.end()) return;
+  const size_t bytes = it->second.bytes;
+  s.blocks.erase(it);
   if (bytes >= kSparse)
-    ::munmap(raw, whole_of(bytes));
+    ::munmap(raw_of(p), whole_of(bytes));
+  else if (bytes > kLargestKept)
+    std::free(raw_of(p));
   else
-    std::free(raw);
+    keep(s, p, bytes);
 }
 
 std::vector<Range> ranges() {
@@ -101,6 +124,14 @@ std::vector<Range> ranges() {
   std::vector<Range> list;
   list.reserve(s.blocks.size());
   for (const auto& [p, b] : s.blocks) list.push_back({p, b.bytes, b.written.get()});
+  return list;
+}
+
+std::vector<Range> freed() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::vector<Range> list;
+  for (const auto& [p, bytes] : s.freed) list.push_back({p, bytes, nullptr});
   return list;
 }
 

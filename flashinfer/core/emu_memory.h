@@ -10,6 +10,7 @@ namespace flashinfer::emu_memory {
 /// 256-byte aligned, as on a GPU; at least 256 bytes before and after belong to no other block. Filled with 0xff bytes
 /// (NaN); from 1 GiB on with zeros, and only touched pages use memory.
 void* allocate(size_t bytes);
+/// No new block gets the memory of the last 16 MB that were released (of blocks of up to 4 MB).
 void release(void* p);
 
 struct Range {
@@ -23,5 +24,7 @@ void wrote(void* p, size_t bytes);
 void copied(void* to, const void* from, size_t bytes);
 /// All live blocks, by address.
 std::vector<Range> ranges();
+/// Blocks that were released and are not in use again; `written` is null.
+std::vector<Range> freed();
 
 }  // namespace flashinfer::emu_memory

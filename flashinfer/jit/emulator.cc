@@ -47,6 +47,11 @@ struct Emulated {
   Emulated(Device device, uint64_t seed, bool count) {
     for (const emu_memory::Range& r : emu_memory::ranges()) memory.push_back({r.begin, r.bytes, r.written});
     options.seed = seed, options.count = count, options.memory = memory;
+    options.freed = [] {
+      std::vector<emu::Range> list;
+      for (const emu_memory::Range& r : emu_memory::freed()) list.push_back({r.begin, r.bytes});
+      return list;
+    };
     const Arch& arch = arch_of_number(arch_number(device));
     options.shared_limit = static_cast<unsigned>(arch.shared_bytes);
     options.clusters = arch.clusters, options.async_copy = arch.async_copy;

@@ -209,9 +209,10 @@ Flags emulator_flags() {
                "-nodefaultlibs",
                "-DFI_EMU=1"};
   if (host_toolchain().compiler.find("clang") == std::string::npos)
-    add(f.compile, {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=bounds-strict"});
+    add(f.compile,
+        {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=bounds-strict,object-size"});
   else
-    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fsanitize=array-bounds"});
+    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fsanitize=array-bounds,object-size"});
   f.link = {"-lm", "-lc", "-lgcc"};
   return f;
 }

@@ -144,6 +144,27 @@ TEST_F(Emulator, WhatItFindsIsAnErrorOfTheCallWithTheLine) {
   EXPECT_NE(race.find("reverse.cuh:13"), std::string::npos) << race;
 }
 
+TEST_F(Emulator, MemoryThatWasFreedIsNoNewTensors) {
+  reverse(0);  // compiled
+  const jit::CudaLoaded& k = jit::cuda_kernel<kReverse>(probe::Config{0, 64}, kEmu);
+  const float* freed = nullptr;
+  {
+    const Tensor x = to_device(x_.view(), kEmu);
+    freed = x.data_as<float>();
+  }
+  const Tensor newer = to_device(x_.view(), kEmu);
+  EXPECT_NE(newer.data(), freed);
+  cuda::Launch l;
+  l.block[0] = 64, l.shared_bytes = 256;
+  try {
+    jit::launch(k, probe::Params{freed, y_.data_as<float>(), kN}, l);
+    ADD_FAILURE() << "the kernel read what was freed";
+  } catch (const RuntimeError& e) {
+    EXPECT_NE(std::string(e.what()).find("of an allocation of 244 bytes that was freed"), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST_F(Emulator, LaunchesAreListedAndCounted) {
   reverse(0);  // compiled outside
   const jit::Emulation emulation(7, /*count=*/true);

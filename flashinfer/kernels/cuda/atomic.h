@@ -92,7 +92,7 @@ FI_CU T atomic_cas(T* p, T compare, T value) {
   return old;
 #else
   emulated::Change<T> c{value, compare, T()};
-  emulated::atomic(p, emulated::exchange_if<T>, c, emulated::kFenced, FI_EMU_PC);
+  emulated::atomic(p, emulated::exchange_if<T>, c, emulated::kFenced | emu::kMayFail, FI_EMU_PC);
   return c.old;
 #endif
 }
@@ -166,7 +166,7 @@ FI_CU void sync_grid(uint32_t* counter) {
   }
   __syncthreads();
 #else
-  emu::api->grid_barrier(FI_EMU_PC);
+  emu::api->grid_barrier(counter, FI_EMU_PC);
 #endif
 }
 

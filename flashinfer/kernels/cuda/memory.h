@@ -71,7 +71,7 @@ FI_CU Pack<T, N> load(const T* p) {
   else
     x = *reinterpret_cast<const Pack<T, N>*>(p);
 #else
-  emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
+  emu::api->access(p, sizeof(x), emu::kRead | emu::kGlobal, FI_EMU_PC);
   __builtin_memcpy(&x, p, sizeof(x));
 #endif
   return x;
@@ -104,7 +104,7 @@ FI_CU Pack<T, N> load_if(bool in_range, const T* p) {
 #undef FI_LOAD_IF
 #else
   if (!in_range) return x;
-  emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
+  emu::api->access(p, sizeof(x), emu::kRead | emu::kGlobal, FI_EMU_PC);
   __builtin_memcpy(&x, p, sizeof(x));
 #endif
   return x;
@@ -129,7 +129,7 @@ FI_CU void store(T* p, Pack<T, N> x) {
   else
     *reinterpret_cast<Pack<T, N>*>(p) = x;
 #else
-  emu::api->access(p, sizeof(x), emu::kWrite, FI_EMU_PC);
+  emu::api->access(p, sizeof(x), emu::kWrite | emu::kGlobal, FI_EMU_PC);
   __builtin_memcpy(static_cast<void*>(p), &x, sizeof(x));
 #endif
 }
@@ -164,6 +164,7 @@ FI_CU T* in_shared(T* p) {
   asm("cvta.to.shared.u64 %0, %1;" : "=l"(at) : "l"(p));
   return static_cast<T*>(__cvta_shared_to_generic(at));
 #else
+  emu::api->space(p, 1, FI_EMU_PC);
   return p;
 #endif
 }
@@ -174,6 +175,7 @@ FI_CU T* in_global(T* p) {
   asm("cvta.to.global.u64 %0, %1;" : "=l"(at) : "l"(p));
   return static_cast<T*>(__cvta_global_to_generic(at));
 #else
+  emu::api->space(p, 0, FI_EMU_PC);
   return p;
 #endif
 }

@@ -45,7 +45,8 @@ FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
 
 #if !defined(__CUDACC__)
 namespace emulated {
-#define FI_TWIN __attribute__((noinline, no_sanitize("thread", "bounds", "bounds-strict"), optimize("O3"))) inline
+#define FI_TWIN \
+  __attribute__((noinline, no_sanitize("thread", "bounds", "bounds-strict", "object-size"), optimize("O3"))) inline
 struct Matrix {
   const void* row;
   uint32_t count, transposed, r[4];

@@ -10,18 +10,17 @@ namespace emulated {
 struct Shuffle {
   uint32_t value, source, result;
 };
-/// Every lane of the mask gets the value of its source lane; a source outside the mask gives 0xdeadbeef (undefined on a
-/// GPU).
+/// Every lane of the mask gets the value of its source lane.
 __attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* const* operands, uint32_t mask) {
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
     Shuffle* s = static_cast<Shuffle*>(operands[i]);
-    const bool in_range = s->source < 32 && (mask >> s->source & 1);
-    s->result = in_range ? static_cast<const Shuffle*>(operands[s->source])->value : 0xdeadbeefu;
+    s->result = static_cast<const Shuffle*>(operands[s->source])->value;
   }
 }
 __attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_t mask, uint32_t value, uint32_t source,
                                                                          const void* pc) {
+  if (source > 31 || !(mask >> source & 1)) emu::api->fail("a shuffle from a lane that is not in its mask", pc);
   Shuffle s{value, source, 0};
   emu::api->count(emu::Count::kShuffle, 1);
   emu::api->meet(emu::Meeting::kShuffle, mask, &s, shuffle_all, pc);

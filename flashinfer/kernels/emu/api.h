@@ -26,12 +26,22 @@ enum Access : uint32_t {
   kAsync = 16,       // source of cp.async
   kBlockScope = 32,  // an atomic that only threads of its block see as one
   kReadToo = 128,    // a write that reads the old value
+  kGlobal = 1024,    // by an instruction that takes addresses of global memory alone
+  kMapped = 512,     // at an address that map_shared() gave
   kLanding = 64,     // end of the read of a source of cp.async, which began when it was issued
 };
 
 /// How an atomic operation orders memory and what it does. Without acquire and release it is relaxed: it orders nothing
-/// but, with fences on both sides, what the fences order.
-enum AtomicOrder : uint32_t { kRelaxed = 0, kAcquire = 1, kRelease = 2, kLoadOnly = 4, kStoreOnly = 8, kOfBlock = 16 };
+/// but, with fences on both sides, what the fences order. kMayFail: a compare-and-swap, which is a load when it fails.
+enum AtomicOrder : uint32_t {
+  kRelaxed = 0,
+  kAcquire = 1,
+  kRelease = 2,
+  kLoadOnly = 4,
+  kStoreOnly = 8,
+  kOfBlock = 16,
+  kMayFail = 64
+};
 
 /// Kind of a warp-level synchronisation; printed in reports.
 enum class Meeting : uint32_t { kSync, kShuffle, kVote, kMma, kMatrixLoad, kMatrixStore, kElect };
@@ -60,15 +70,20 @@ struct Api {
   /// A fence of the block (`of_block`) or of the GPU.
   void (*fence)(uint32_t of_block, const void* pc);
   void (*cluster_barrier)(uint32_t arrive, uint32_t wait, const void* pc);
-  void (*grid_barrier)(const void* pc);
+  /// `counter`: the barrier's word of global memory.
+  void (*grid_barrier)(uint32_t* counter, const void* pc);
   /// The same address in the shared memory of another block of the cluster.
   void* (*map_shared)(const void* p, uint32_t rank, const void* pc);
+  /// The kernel says that `p` is of shared (else: of global) memory.
+  void (*space)(const void* p, uint32_t shared, const void* pc);
   /// The writes of the previous kernel in the stream are visible from here on (programmatic dependent launch).
   void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
   void (*fail)(const char* sentence, const void* pc);
   /// Index `index` of an array in registers or local memory, of type `type` ("'float [4]'"), is out of range.
   void (*array_bounds)(int64_t index, const char* type, const void* pc);
+  /// An access of type `type` through a pointer lies outside the local variable that the pointer is of.
+  void (*object_bounds)(const char* type, const void* pc);
 };
 
 /// The argument of flashinfer_emu_kernel.

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct Options {
   bool races = true;
   bool count = false;
   std::span<const Range> memory = {};  // sorted by begin; empty: global accesses are not bounds-checked
+  std::function<std::vector<Range>()> freed =
+      {};  // memory of earlier tensors, asked for when an access is out of bounds
   // What the emulated GPU has (jit/targets.h).
   unsigned shared_limit = 232448;  // bytes of shared memory a block
   bool clusters = true;            // from sm_90

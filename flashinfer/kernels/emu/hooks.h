@@ -69,6 +69,17 @@ FI_EMU_HOOK void __ubsan_handle_out_of_bounds(flashinfer::emu::OutOfBounds* data
                                               : static_cast<int64_t>(index << unused >> unused);
   flashinfer::emu::api->array_bounds(value, data->array->name, FI_EMU_PC);
 }
+// -fsanitize=object-size: the same through a pointer to a variable that the compiler knows.
+namespace flashinfer::emu {
+struct TypeMismatch {
+  const char* file;
+  uint32_t line, column;
+  const TypeName* type;
+};
+}  // namespace flashinfer::emu
+FI_EMU_HOOK void __ubsan_handle_type_mismatch_v1(flashinfer::emu::TypeMismatch* data, uintptr_t) {
+  flashinfer::emu::api->object_bounds(data->type->name, FI_EMU_PC);
+}
 extern "C" __attribute__((visibility("default"), used, no_sanitize("thread"))) inline void flashinfer_emu_bind(
     void* hooks) {
   flashinfer::emu::api = static_cast<flashinfer::emu::Api*>(hooks);

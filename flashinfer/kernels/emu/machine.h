@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "flashinfer/kernels/emu/fiber.h"
 #include "flashinfer/kernels/emu/race.h"
 #include "flashinfer/kernels/emu/report.h"
+#include "flashinfer/kernels/emu/shared_memory.h"
 
 namespace flashinfer::emu {
 
@@ -70,12 +72,15 @@ struct Thread : ThreadInfo {
   PastGangs past;                              // accesses of earlier gangs that are ordered before this thread
   // By fences of each scope (kScopes): what the last one released, and what relaxed atomics saw since then.
   Knowledge released[3], seen[3];
-  int32_t started = 0;              // its own clock when the gang began
-  bool cluster_arrived = false;     // at the cluster's barrier, without having waited
-  uint32_t cluster_phase = 0;       // of that barrier, when it arrived
+  int32_t started = 0;           // its own clock when the gang began
+  bool cluster_arrived = false;  // at the cluster's barrier, without having waited
+  uint32_t cluster_phase = 0;    // of that barrier, when it arrived
+  const void* cluster_at = nullptr;
   uint32_t barrier_phase[16] = {};  // of each barrier of the block, when it last waited there
   LastAccesses last;
   uint32_t repeats = 0;  // of these, one after another
+  // Its last load of an atomic's earlier value, without a write since then (order.cc).
+  const void *stale_at = nullptr, *stale_pc = nullptr;
 };
 
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
@@ -132,6 +137,7 @@ struct Gpu {
   uint32_t first_block = 0, most_blocks = 0, first_warp = 0, most_warps = 0;
   uint32_t threads = 0, live = 0;  // of the running launch
   Barrier grid;
+  uint32_t* grid_counter = nullptr;  // of the running launch's grid barrier
   const Work& work() const { return launches[running]; }
   const cuda::Launch& launch() const { return launches[running].launch; }
 };
@@ -153,14 +159,16 @@ class Machine {
   void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, uint32_t order, const void* pc);
   void fence(Scope scope, const void* pc);
   void cluster_barrier(bool arrive, bool wait, const void* pc);
-  void grid_barrier(const void* pc);
+  void grid_barrier(uint32_t* counter, const void* pc);
   void* map_shared(const void* p, uint32_t rank, const void* pc);
+  void space(const void* p, bool shared, const void* pc);
   void depend_wait() { now_->depended = waited_ = true; }
   void count(Count what, uint32_t n) {
     if (counter_) counter_->instruction(what, n);
   }
   void fail(const char* sentence, const void* pc);
   void array_bounds(int64_t index, const char* type, const void* pc);
+  void object_bounds(const char* type, const void* pc);
 
   void thread_main();  // body of a fiber
   /// Called between two instructions of the running fiber (watchdog.h): code of a kernel that has done nothing that the
@@ -195,10 +203,12 @@ class Machine {
       now_->last.add(hash);
       now_->repeats = 0, quiet_ = 0;
     }
+    meetings_ = 0;
     if (++steps_ > kSteps)
       too_long("made no progress: 2^25 accesses of its blocks without a barrier or a thread's end", pc);
   }
   void repeated(const void* pc);
+  void met(const void* pc);
   void progress();
   [[noreturn]] void too_long(const char* why, const void* pc);
   void report_deadlock();
@@ -210,6 +220,8 @@ class Machine {
   void gather(Barrier& b, Thread& t, const void* pc);
   void release(Barrier& b);
   void check_phase(Barrier& b, uint32_t id, const void* pc);
+  void check_warps(const Barrier& b, uint32_t id, const void* pc);
+  void check_counter(uint32_t* counter, const void* pc);
   void check_places(const char* what, const void* a, const void* b, const Thread& t);
   void close_log(Warp& w);
 
@@ -223,7 +235,15 @@ class Machine {
     return at - reinterpret_cast<uintptr_t>(gpu.params.data()) < gpu.params.size() ||
            at - reinterpret_cast<uintptr_t>(&gpu.entry) < sizeof(gpu.entry) || lines_.inside(at);
   }
-  Block* block_of(uintptr_t at, uint32_t bytes);
+  Block* block_of(uintptr_t at, uint32_t bytes, uint32_t flags);
+  /// Whether an address is one of map_shared(); then it becomes that of the memory itself.
+  [[noreturn]] void wrong_space(bool shared, const void* pc);
+  bool unmap(uintptr_t& at) const {
+    const size_t distance = shared_memory_.distance();
+    if (distance == 0 || at - shared_begin_ - distance >= shared_bytes_) return false;
+    at -= distance;
+    return true;
+  }
   void remote_access(Block& b, uint32_t flags, const void* pc);
   void check_written(const Range& r, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void land(Thread& t, const AsyncCopy& c);
@@ -232,7 +252,7 @@ class Machine {
   void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void check_uses(PageMap& map, const Cell& c, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
-  void keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint32_t pc);
+  void keep_use(PageMap& map, Cell& c, UseKind kind, uint8_t size, uint32_t lane, uint32_t pc);
   uint32_t unordered(const Use& u) const;
   uint32_t unordered(const PastUse& u) const;
   bool ordered(const Touch& o) const;
@@ -241,12 +261,23 @@ class Machine {
   void report_source(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
 
   // order.cc
+  using Released = std::map<uint32_t, Knowledge>;  // for the threads of a block, of a GPU, of all (0)
   struct SyncVariable {
     uint32_t gang = 0;
-    std::map<uint32_t, Knowledge> of[kScopes];  // released for the threads of a block, of a GPU, of all (0)
-    Touch store;                                // the last one for all GPUs
+    Released of[kScopes];
+    Touch store;  // the last one for all GPUs
+    // The value before the last change, what was released then, and who has seen the value since. A GPU may give a
+    // thread either value, if nothing orders the change before its load.
+    Touch change;
+    char before[8] = {};
+    Released of_before[kScopes];
+    std::set<uint32_t> seen;  // threads of the gang
   };
   SyncVariable& variable(const void* p);
+  static void end_gang(Released (&of)[kScopes], uint32_t gang);
+  bool may_be_stale(SyncVariable& v, const void* p, const void* pc);
+  void acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t order);
+  void keep_before(SyncVariable& v, const char* before, uint32_t bytes, uint32_t order, const void* pc);
   static uint32_t domain(const Thread& t, uint32_t scope);
   void order_by(const void* p, uint32_t order, const void* pc);
   void check_flag(SyncVariable& v, const void* p, const void* pc);
@@ -265,7 +296,8 @@ class Machine {
   // Accesses of the gang: since a thread ended or a barrier was passed; in all; repeats of a thread's last read, one
   // after another.
   uint64_t steps_ = 0, all_steps_ = 0, quiet_ = 0;
-  uint64_t done_ = 0;  // at the last tick of the watchdog
+  uint64_t meetings_ = 0;  // arrivals at barriers, shuffles, votes and mma since the last access
+  uint64_t done_ = 0;      // at the last tick of the watchdog
   int idle_ticks_ = 0;
   uint64_t next_random();
 
@@ -279,7 +311,7 @@ class Machine {
   Barrier cluster_[2];       // arrivals of this phase and of the next
   std::vector<Gpu*> ended_;  // whose launch has ended and that have a further one
 
-  std::vector<char> shared_memory_;
+  SharedMemory shared_memory_;
   std::vector<uint8_t> shared_state_;
   uintptr_t shared_begin_ = 0;
   size_t shared_stride_ = 0, shared_bytes_ = 0;  // of a block, of all

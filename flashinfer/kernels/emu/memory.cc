@@ -10,14 +10,16 @@
 namespace flashinfer::emu {
 
 const char* verb(uint32_t flags) {
-  return flags & kAtomic  ? "atomic"
-         : flags & kAsync ? (flags & kWrite ? "cp.async to" : "cp.async from")
-         : flags & kWrite ? "write"
-                          : "read";
+  return flags & kAtomic   ? "atomic"
+         : flags & kAsync  ? (flags & kWrite ? "cp.async to" : "cp.async from")
+         : flags & kMatrix ? (flags & kWrite ? "stmatrix" : "ldmatrix")
+         : flags & kWrite  ? "write"
+                           : "read";
 }
 
 void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* pc) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  if (unmap(at)) flags |= kMapped;
   const bool shared = at - shared_begin_ + 1024 < shared_bytes_ + 1024;
   if (!shared && read_only(at)) {
     if (!(flags & kWrite)) return preempt();
@@ -25,15 +27,21 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
     stop();
   }
   step(at, pc);
+  if (flags & kWrite) now_->stale_at = nullptr;
   if (flags & kWrite && !(flags & kReadToo)) quiet_ = 0;
   preempt();
-  if (shared) return shared_access(at, bytes, flags, pc);
+  if (shared && !(flags & kGlobal)) return shared_access(at, bytes, flags, pc);
+  if (shared) wrong_space(false, pc);
   if (at - stacks().begin() < stacks().bytes()) {
     report("local",
            str(who(*now_), ": ", verb(flags), " of ", bytes,
                " bytes of local memory that is not this thread's: past the end of an array, or an address that another "
                "thread gave (%1)"),
            pc);
+    stop();
+  }
+  if (flags & kMatrix) {
+    report("bounds", str(who(*now_), ": ", verb(flags), " of memory that is not shared (%1)"), pc);
     stop();
   }
   global_access(at, bytes, flags, pc);
@@ -44,11 +52,17 @@ void Machine::array_bounds(int64_t index, const char* type, const void* pc) {
   stop();
 }
 
-Block* Machine::block_of(uintptr_t at, uint32_t bytes) {
+void Machine::object_bounds(const char* type, const void* pc) {
+  report("local", str(who(*now_), ": an access of type ", type, " outside the variable that it belongs to (%1)"), pc);
+  stop();
+}
+
+/// Whose shared memory it is; null: that of no block, or of another one at an address that is not mapped.
+Block* Machine::block_of(uintptr_t at, uint32_t bytes, uint32_t flags) {
   Block* const own = now_->of;
   const uintptr_t in_own = at - reinterpret_cast<uintptr_t>(own->shared);
   if (in_own < now_->shared_bytes && in_own + bytes <= now_->shared_bytes) return own;
-  if (at < shared_begin_) return nullptr;
+  if (at < shared_begin_ || (shared_memory_.distance() != 0 && !(flags & kMapped))) return nullptr;
   const size_t b = (at - shared_begin_) / shared_stride_, offset = (at - shared_begin_) % shared_stride_;
   return b < blocks_.size() && offset + bytes <= now_->shared_bytes ? &blocks_[b] : nullptr;
 }
@@ -73,7 +87,7 @@ bool all_initialised(const uint8_t* state, uint32_t bytes) {
 
 void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
-  Block* b = block_of(at, bytes);
+  Block* b = block_of(at, bytes, flags);
   const auto place = [&] { return str("shared+", hex(at - reinterpret_cast<uintptr_t>((b ? b : t.of)->shared))); };
   if (b == nullptr || (b != t.of && launch_.cooperative)) {
     report("bounds",
@@ -84,6 +98,11 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   }
   if (misaligned(at, bytes, flags))
     report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
+  if ((b != t.of || flags & kMapped) && flags & (kMatrix | kAsync)) {
+    report("cluster", str(who(t), ": ", verb(flags), " of another block's shared memory: it takes its own alone (%1)"),
+           pc);
+    stop();
+  }
   if (b != t.of) remote_access(*b, flags, pc);
   uint8_t* state = b->state + (at - reinterpret_cast<uintptr_t>(b->shared));
   const auto any = [&](uint8_t of) { return std::find(state, state + bytes, of) != state + bytes; };
@@ -133,6 +152,11 @@ void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   if (after != nullptr && reinterpret_cast<uintptr_t>(after->begin) - at < 4096)
     near =
         str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
+  if (options_.freed)
+    for (const Range& r : options_.freed())
+      if (at - reinterpret_cast<uintptr_t>(r.begin) < r.bytes)
+        near = str("at byte ", at - reinterpret_cast<uintptr_t>(r.begin), " of an allocation of ", r.bytes,
+                   " bytes that was freed");
   report("bounds",
          str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"),
          pc);
@@ -224,6 +248,10 @@ void Machine::async_copy(void* target, const void* source, uint32_t bytes, uint3
     report("target", "cp.async, which this GPU does not have: it needs sm_80 (%1)", pc);
     stop();
   }
+  if (from > bytes) {
+    report("bounds", str(who(t), ": cp.async reads ", from, " bytes for ", bytes, " (%1)"), pc);
+    stop();
+  }
   if (from > 0 && reinterpret_cast<uintptr_t>(source) - shared_begin_ < shared_bytes_) {
     report("bounds", str(who(t), ": the source of cp.async is in shared memory (%1)"), pc);
     stop();
@@ -232,7 +260,7 @@ void Machine::async_copy(void* target, const void* source, uint32_t bytes, uint3
   if (reinterpret_cast<uintptr_t>(source) % bytes != 0 && from > 0)
     report("aligned", str(who(t), ": cp.async of ", bytes, " bytes from a misaligned address (%1)"), pc);
   access(target, bytes, kWrite | kAsync, pc);
-  Block* b = block_of(reinterpret_cast<uintptr_t>(target), bytes);
+  Block* b = block_of(reinterpret_cast<uintptr_t>(target), bytes, kAsync);
   if (b == nullptr) {
     report("bounds", str(who(t), ": the target of cp.async is not in shared memory (%1)"), pc);
     stop();
@@ -269,6 +297,19 @@ void Machine::async_wait(uint32_t pending) {
   }
 }
 
+void Machine::space(const void* p, bool shared, const void* pc) {
+  uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  const bool mapped = unmap(at);
+  if (shared != (!mapped && at - shared_begin_ < shared_bytes_)) wrong_space(shared, pc);
+}
+void Machine::wrong_space(bool shared, const void* pc) {
+  report("space",
+         str(who(*now_), ": an address that is taken for one of ", shared ? "shared" : "global",
+             " memory, which it is not (%1)"),
+         pc);
+  stop();
+}
+
 void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
   if (launch_.cooperative || rank >= gang_blocks_) {
     report("cluster",
@@ -280,7 +321,7 @@ void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
     report("cluster", str(who(*now_), ": map_shared of an address that is not in the block's shared memory (%1)"), pc);
     stop();
   }
-  return blocks_[rank].shared + offset;
+  return blocks_[rank].shared + offset + shared_memory_.distance();
 }
 
 }  // namespace flashinfer::emu

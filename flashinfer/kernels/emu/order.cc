@@ -11,6 +11,12 @@
 
 namespace flashinfer::emu {
 
+namespace {
+uint32_t scope_of_order(uint32_t order) {
+  return order & kOfBlock ? kScopeOfBlock : order & kOfSystem ? kScopeOfSystem : kScopeOfGpu;
+}
+}  // namespace
+
 Knowledge Machine::known_now(const Thread& t) const {
   const int32_t* const clock = clocks_.of(t.index);
   return {std::vector<int32_t>(clock, clock + clocks_.size()), t.past};
@@ -30,19 +36,31 @@ void Machine::fence(Scope scope, const void*) {
   clocks_.tick(t.index);
 }
 
-/// The variable at `p`; what gangs that have ended released there is kept by gang.
-Machine::SyncVariable& Machine::variable(const void* p) {
-  SyncVariable& v = variables_[reinterpret_cast<uintptr_t>(p)];
-  if (v.gang == gang_) return v;
+/// What a gang that has ended released is kept by gang, but what only its blocks see.
+void Machine::end_gang(Released (&of)[kScopes], uint32_t gang) {
   for (const uint32_t s : {kScopeOfGpu, kScopeOfSystem})
-    for (auto& [domain, known] : v.of[s]) {
+    for (auto& [domain, known] : of[s]) {
       if (known.clock.empty()) continue;
       PastGangs ended;
-      ended[v.gang] = std::make_shared<const std::vector<int32_t>>(std::move(known.clock));
+      ended[gang] = std::make_shared<const std::vector<int32_t>>(std::move(known.clock));
       join(known.past, ended);
       known.clock.clear();
     }
-  v.of[kScopeOfBlock].clear();
+  of[kScopeOfBlock].clear();
+}
+
+/// The variable at `p`. In shared memory each gang has its own.
+Machine::SyncVariable& Machine::variable(const void* p) {
+  uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  unmap(at);
+  SyncVariable& v = variables_[at];
+  if (v.gang == gang_) return v;
+  if (at - shared_begin_ < shared_bytes_) {
+    v = {};
+  } else {
+    end_gang(v.of, v.gang), end_gang(v.of_before, v.gang);
+    v.seen.clear();
+  }
   v.gang = gang_;
   return v;
 }
@@ -64,22 +82,28 @@ void Machine::check_flag(SyncVariable& v, const void* p, const void* pc) {
   v.store = {gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), t.index};
 }
 
+/// Knowledge from what was released at a variable: at once, or at the next fence.
+void Machine::acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t order) {
+  Thread& t = *now_;
+  for (uint32_t s = 0; s <= scope; ++s) {
+    const auto known = of[s].find(domain(t, s));
+    if (known == of[s].end()) continue;
+    if (order & kAcquire)
+      learn(t, known->second);
+    else
+      join(t.seen[s], known->second);
+  }
+}
+
 void Machine::order_by(const void* p, uint32_t order, const void* pc) {
   Thread& t = *now_;
   SyncVariable& v = variable(p);
-  const uint32_t scope = order & kOfBlock ? kScopeOfBlock : order & kOfSystem ? kScopeOfSystem : kScopeOfGpu;
+  const uint32_t scope = scope_of_order(order);
   if (order & kStoreOnly) {  // later loads see this value: nothing that was released before it
     if (scope == kScopeOfSystem) check_flag(v, p, pc);
     for (auto& known : v.of) known.clear();
   } else {
-    for (uint32_t s = 0; s <= scope; ++s) {
-      const auto known = v.of[s].find(domain(t, s));
-      if (known == v.of[s].end()) continue;
-      if (order & kAcquire)
-        learn(t, known->second);
-      else
-        join(t.seen[s], known->second);
-    }
+    acquire(v.of, scope, order);
   }
   if (order & kLoadOnly) return;
   const Knowledge all = order & kRelease ? known_now(t) : Knowledge{};
@@ -92,17 +116,59 @@ void Machine::order_by(const void* p, uint32_t order, const void* pc) {
   if (order & (kRelease | kStoreOnly)) clocks_.tick(t.index);
 }
 
+/// Whether a load gives the value before the last change. It does so once to each thread that the change is not ordered
+/// before: a loop that waits comes again, and what does not wait is seen whatever the schedule.
+bool Machine::may_be_stale(SyncVariable& v, const void* p, const void* pc) {
+  Thread& t = *now_;
+  if (v.change.gang == 0 || ordered(v.change)) return false;
+  if (v.seen.insert(t.index).second) {
+    t.stale_at = p, t.stale_pc = pc;
+    return true;
+  }
+  // Again, without a write in between: it waits. For a thread of a block of which it knows nothing?
+  if (t.stale_at == p && t.stale_pc == pc && v.change.gang != gang_ && !t.past.contains(v.change.gang))
+    report("waits",
+           str(who(t),
+               " waits (%1) for what a thread of another block stores (%2), which need not have begun: blocks run at "
+               "the same time only in a cluster or a cooperative launch"),
+           pc, lines_.pc(v.change.pc));
+  return false;
+}
+
+/// Before a change that `order` describes, of the value `before`.
+void Machine::keep_before(SyncVariable& v, const char* before, uint32_t bytes, uint32_t order, const void* pc) {
+  for (uint32_t s = 0; s < kScopes; ++s) {
+    if (order & kStoreOnly)
+      v.of_before[s] = std::move(v.of[s]);
+    else
+      v.of_before[s] = v.of[s];
+  }
+  std::memcpy(v.before, before, bytes);
+  v.seen.clear();
+  v.change = {gang_, clocks_.of(now_->index)[now_->index], lines_.offset(pc), now_->index};
+}
+
 void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, uint32_t order,
                      const void* pc) {
   count(Count::kAtomic, 1);
   const uint32_t does = order & kLoadOnly ? kRead : order & kStoreOnly ? kWrite : kWrite | kReadToo;
   access(p, bytes, does | kAtomic | (order & kOfBlock ? kBlockScope : 0u) | (order & kOfSystem ? kSystemScope : 0u),
          pc);
-  if (options_.races) order_by(p, order, pc);
-  char before[16];
+  if (!options_.races) return apply(p, operand);
+  SyncVariable& v = variable(p);
+  if (order & kLoadOnly && may_be_stale(v, p, pc)) {
+    quiet_ = 0;  // the next load is of another value
+    apply(v.before, operand);
+    return acquire(v.of_before, scope_of_order(order), order);
+  }
+  char before[8];
   std::memcpy(before, p, bytes);
   apply(p, operand);
-  if (std::memcmp(before, p, bytes) != 0) quiet_ = 0;
+  const bool changed = std::memcmp(before, p, bytes) != 0;
+  if (changed) quiet_ = 0;
+  if (order & kMayFail && !changed) order = (order & ~uint32_t{kRelease}) | kLoadOnly;
+  if (!(order & kLoadOnly)) keep_before(v, before, bytes, order, pc);
+  order_by(p, order, pc);
 }
 
 }  // namespace flashinfer::emu

@@ -9,8 +9,46 @@
 
 namespace flashinfer::emu {
 
+void Machine::thread_ends(Thread& t) {
+  t.done = true;
+  --live_, --t.of->live, --t.gpu->live;
+  steps_ = quiet_ = meetings_ = 0;
+  t.warp->live &= ~(1u << (t.linear % 32));
+  if (counter_ && t.warp->live == 0) close_log(*t.warp);
+  t.groups.push_back(std::move(t.open));
+  for (const auto& group : t.groups) {
+    if (group.empty()) continue;
+    report("async", str(who(t), " returned while its cp.async of %1 was in flight: it was never waited for"),
+           group.front().pc);
+    break;
+  }
+  Barrier& b = t.of->barrier[0];
+  if (!b.came.empty()) {
+    report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"),
+           b.pc);
+    if (b.came.size() == t.of->live) release(b);
+  }
+  for (const Met& m : t.warp->open)
+    if (m.mask >> (t.linear % 32) & 1) {
+      const int other = __builtin_ctz(m.arrived);
+      report("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
+      stop();
+    }
+  if (t.cluster_arrived)
+    report("barrier", str(who(t), " returned without having waited at the cluster's barrier, where it arrived (%1)"),
+           t.cluster_at);
+  if (t.of->live == 0) block_ends(*t.of);
+  if (t.gpu->live == 0 && t.gpu->running + 1 < t.gpu->launches.size()) ended_.push_back(t.gpu);
+}
+
 /// Nothing orders an access of another block before the end of this one: it may come after it.
 void Machine::block_ends(Block& b) {
+  for (uint32_t id = 1; id < std::size(b.barrier); ++id)
+    if (const Barrier& x = b.barrier[id]; !x.came.empty())
+      report("barrier",
+             str("block (", b.id[0], ",", b.id[1], ",", b.id[2], ") ends with ", x.came.size(), " of ", x.threads,
+                 " threads at barrier ", id, " (%1): the others never came"),
+             x.pc);
   if (!options_.races) return;
   for (const auto& [thread, touch] : b.remote) {
     const auto known = [&, t = thread, clock = touch.clock](const Thread* o) {
@@ -35,6 +73,12 @@ void Machine::repeated(const void* pc) {
     too_long("reads the same again and again, and no other thread that can run changes it", pc);
   ready_.push_back(now_);
   leave();
+}
+/// At a barrier, shuffle, vote or mma: threads that do nothing else never end.
+void Machine::met(const void* pc) {
+  constexpr uint64_t kMostMeetings = uint64_t{1} << 21;
+  if (++meetings_ > kMostMeetings)
+    too_long("meets other threads again and again, and none of them makes an access", pc);
 }
 /// A barrier was passed or a thread has ended. A gang that does that for ever has a limit too.
 void Machine::progress() {

@@ -61,7 +61,7 @@ void PageMap::next_gang(Cell& c, uint32_t gang, bool exact) {
     const auto keep = [&](const Use& u) {
       if (u.lanes == 0) return;
       m = &more(c);
-      const auto same = [&](const PastUse& p) { return p.kind == u.kind; };
+      const auto same = [&](const PastUse& p) { return p.kind == u.kind && p.bytes == u.bytes; };
       if (!exact && std::any_of(m->past.begin(), m->past.end(), same)) return;
       m->past.push_back({u, of});
     };

@@ -19,7 +19,7 @@ struct Touch {
   uint32_t thread = 0;
 };
 
-enum UseKind : uint16_t {
+enum UseKind : uint8_t {
   kPlainRead,
   kLoadOfSystem,
   kLoadOfGpu,
@@ -33,7 +33,8 @@ struct Use {
   int32_t clock = 0;
   uint32_t pc = 0, lanes = 0;  // no lanes: free
   uint16_t first = 0;          // thread of lane 0
-  uint16_t kind = kPlainRead;  // UseKind
+  uint8_t kind = kPlainRead;   // UseKind
+  uint8_t bytes = 0;           // of an atomic
 };
 struct PastUse : Use {
   uint32_t gang = 0;

@@ -16,14 +16,14 @@ UseKind kind_of(uint32_t flags) {
     return flags & kSystemScope ? kAtomicOfSystem : flags & kBlockScope ? kAtomicOfBlock : kAtomicOfGpu;
   return flags & kSystemScope ? kLoadOfSystem : flags & kBlockScope ? kLoadOfBlock : kLoadOfGpu;
 }
-bool writes(uint16_t kind) { return kind >= kAtomicOfSystem; }
-Scope scope_of(uint16_t kind) {
+bool writes(uint8_t kind) { return kind >= kAtomicOfSystem; }
+Scope scope_of(uint8_t kind) {
   return kind == kLoadOfBlock || kind == kAtomicOfBlock ? kScopeOfBlock
          : kind == kLoadOfGpu || kind == kAtomicOfGpu   ? kScopeOfGpu
                                                         : kScopeOfSystem;
 }
 
-const char* word_of(uint16_t kind) { return kind == kPlainRead ? "read" : writes(kind) ? "atomic" : "atomic load"; }
+const char* word_of(uint8_t kind) { return kind == kPlainRead ? "read" : writes(kind) ? "atomic" : "atomic load"; }
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void Machine::report_race(const PageMap& map, uintptr_t at, uint32_t bytes, uint
 }
 
 /// Keeps the access for those that follow, in place of one that it is ordered after.
-void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint32_t pc) {
+void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint8_t size, uint32_t lane, uint32_t pc) {
   Thread& t = *now_;
   const uint16_t first = static_cast<uint16_t>(t.index - lane);
   const int32_t clock = clocks_.of(t.index)[t.index];
@@ -78,14 +78,16 @@ void Machine::keep_use(PageMap& map, Cell& c, UseKind kind, uint32_t lane, uint3
     return false;
   };
   const bool merged = each([&](Use& u) {
-    if (u.lanes == 0 || u.first != first || u.kind != kind) return false;
+    if (u.lanes == 0 || u.first != first || u.kind != kind || u.bytes != size) return false;
     if (u.clock == clock) return u.lanes |= bit, true;
     u.lanes &= ~bit;  // an earlier one of this lane
     return false;
   });
   if (merged) return;
-  const Use mine{clock, pc, bit, first, static_cast<uint16_t>(kind)};
-  if (each([&](Use& u) { return u.lanes == 0 || (u.kind == kind && unordered(u) == 0) ? (u = mine, true) : false; }))
+  const Use mine{clock, pc, bit, first, kind, size};
+  if (each([&](Use& u) {
+        return u.lanes == 0 || (u.kind == kind && u.bytes == size && unordered(u) == 0) ? (u = mine, true) : false;
+      }))
     return;
   map.more(c).now.push_back(mine);
 }
@@ -104,6 +106,7 @@ void Machine::check_uses(PageMap& map, const Cell& c, uintptr_t at, uint32_t byt
     if (plain_write) return true;
     if (kind == kPlainRead) return writes(u.kind);
     if (u.kind == kPlainRead) return write;
+    if (u.bytes != bytes) return write || writes(u.kind);  // they do not see each other as atomics
     const bool outside = of_gang ? apart(u) : std::min(scope_of(kind), scope_of(u.kind)) == kScopeOfBlock;
     return outside && (write || writes(u.kind));
   };
@@ -148,7 +151,9 @@ void Machine::check_cell(PageMap& map, Cell& c, uintptr_t at, uint32_t bytes, ui
   if (c.flying != 0 && write) report_source(at, bytes, flags, pc);
   if (kind != kPlainRead || plain_write || c.atomics) check_uses(map, c, at, bytes, flags, pc);
   c.atomics = !plain_write && (c.atomics || kind != kPlainRead);
-  if (!plain_write) return keep_use(map, c, kind, lane, lines_.offset(pc));
+  if (!plain_write)
+    return keep_use(map, c, kind, kind == kPlainRead ? uint8_t{0} : static_cast<uint8_t>(bytes), lane,
+                    lines_.offset(pc));
   for (Use& u : c.use) u.lanes = 0;
   if (MoreUses* const more = map.more_or_null(c)) more->now.clear(), more->past.clear();
   c.write = {gang_, clock, lines_.offset(pc), t.index};

@@ -42,11 +42,13 @@ Api make_table() {
   a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) {
     machine->cluster_barrier(arrive != 0, wait != 0, pc);
   };
-  a.grid_barrier = [](const void* pc) { machine->grid_barrier(pc); };
+  a.grid_barrier = [](uint32_t* counter, const void* pc) { machine->grid_barrier(counter, pc); };
   a.map_shared = [](const void* p, uint32_t rank, const void* pc) { return machine->map_shared(p, rank, pc); };
+  a.space = [](const void* p, uint32_t shared, const void* pc) { machine->space(p, shared != 0, pc); };
   a.depend_wait = [] { machine->depend_wait(); };
   a.count = [](Count what, uint32_t n) { machine->count(what, n); };
   a.array_bounds = [](int64_t index, const char* type, const void* pc) { machine->array_bounds(index, type, pc); };
+  a.object_bounds = [](const char* type, const void* pc) { machine->object_bounds(type, pc); };
   a.fail = [](const char* sentence, const void* pc) { machine->fail(sentence, pc); };
   return a;
 }
@@ -122,7 +124,7 @@ Machine::Machine(std::span<const std::vector<Work>> gpus, const Options& options
   stacks().reserve(n);
   shared_stride_ = round_up(kRed + shared_bytes, 128);
   shared_bytes_ = gang_blocks_ * shared_stride_;
-  shared_memory_.resize(shared_bytes_ + 2 * kRed);
+  shared_memory_.make(shared_bytes_ + 2 * kRed, !launch_.cooperative && gang_blocks_ > 1);
   shared_state_.resize(shared_memory_.size());
   shared_begin_ = round_up(reinterpret_cast<uintptr_t>(shared_memory_.data()) + kRed, 128);
   if (options.races) clocks_.resize(n);
@@ -145,7 +147,7 @@ void Machine::place(Gpu& g) {
   const char* const params = static_cast<const char*>(g.work().params);
   g.params.assign(params, params + g.work().bytes);
   g.entry = {g.params.data()};
-  g.grid = {}, g.threads = blocks * threads;
+  g.grid = {}, g.grid_counter = nullptr, g.threads = blocks * threads;
   for (uint32_t b = 0; b < g.most_blocks; ++b) {
     Block& block = blocks_[g.first_block + b];
     block.linear = g.first_block + b, block.threads.clear(), block.live = 0;
@@ -185,7 +187,7 @@ void Machine::reset(Thread& t) {
   t.done = false, t.depended = !t.gpu->launch().pdl, t.waits_for = nullptr, t.shared = t.of->shared;
   t.groups.clear(), t.open.clear(), t.past.clear();
   for (uint32_t s = 0; s < kScopes; ++s) t.released[s] = {}, t.seen[s] = {};
-  t.cluster_arrived = false, t.repeats = 0;
+  t.cluster_arrived = false, t.repeats = 0, t.stale_at = nullptr;
   std::fill(std::begin(t.barrier_phase), std::end(t.barrier_phase), 0u);
   std::copy_n(t.of->id, 3, t.ThreadInfo::block);
   t.warp->live |= 1u << (t.linear % 32);
@@ -197,7 +199,7 @@ void Machine::reset(Thread& t) {
 
 void Machine::start_gang(uint64_t first) {
   ++gang_;
-  steps_ = all_steps_ = quiet_ = 0;
+  steps_ = all_steps_ = quiet_ = meetings_ = 0;
   ready_.clear();
   live_ = 0;
   for (Barrier& b : cluster_) b = {};
@@ -307,35 +309,6 @@ void Machine::thread_main() {
   now_->gpu->work().kernel(&now_->gpu->entry);
   thread_ends(*now_);
   for (;;) leave();
-}
-
-void Machine::thread_ends(Thread& t) {
-  t.done = true;
-  --live_, --t.of->live, --t.gpu->live;
-  steps_ = quiet_ = 0;
-  t.warp->live &= ~(1u << (t.linear % 32));
-  if (counter_ && t.warp->live == 0) close_log(*t.warp);
-  t.groups.push_back(std::move(t.open));
-  for (const auto& group : t.groups) {
-    if (group.empty()) continue;
-    report("async", str(who(t), " returned while its cp.async of %1 was in flight: it was never waited for"),
-           group.front().pc);
-    break;
-  }
-  Barrier& b = t.of->barrier[0];
-  if (!b.came.empty()) {
-    report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"),
-           b.pc);
-    if (b.came.size() == t.of->live) release(b);
-  }
-  for (const Met& m : t.warp->open)
-    if (m.mask >> (t.linear % 32) & 1) {
-      const int other = __builtin_ctz(m.arrived);
-      report("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
-      stop();
-    }
-  if (t.of->live == 0) block_ends(*t.of);
-  if (t.gpu->live == 0 && t.gpu->running + 1 < t.gpu->launches.size()) ended_.push_back(t.gpu);
 }
 
 std::string Machine::who(const Thread& t) const {

@@ -68,12 +68,33 @@ void Machine::check_phase(Barrier& b, uint32_t id, const void* pc) {
   }
 }
 
+/// A barrier counts warps: all lanes of a warp come to the same phase, or it would be counted twice.
+void Machine::check_warps(const Barrier& b, uint32_t id, const void* pc) {
+  for (const Thread* c : b.came) {
+    const auto together = [&](const Thread* o) { return o->warp == c->warp; };
+    const auto came = std::count_if(b.came.begin(), b.came.end(), together);
+    const auto& lanes = c->warp->lane;
+    const auto missing = std::count_if(std::begin(lanes), std::end(lanes), [&](const Thread* o) {
+      return o != nullptr && !o->done && std::find(b.came.begin(), b.came.end(), o) == b.came.end();
+    });
+    if (missing == 0) continue;
+    report("barrier",
+           str("only ", came, " lanes of the warp of ", who(*c), " come to barrier ", id,
+               ", which counts whole warps (%1)"),
+           pc);
+    return;
+  }
+}
+
 void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) {
   Thread& t = *now_;
   preempt();
-  if (id > 15 || threads % 32 != 0) {
+  met(pc);
+  if (id > 15 || threads % 32 != 0 || (id == 0) != (threads == 0)) {
     report("barrier",
-           str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
+           str("barrier ", id, " for ", threads,
+               " threads: ids are 1 to 15 (0 is sync_threads) and threads come in whole warps (%1)"),
+           pc);
     stop();
   }
   count(Count::kBarrier, 1);
@@ -99,6 +120,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   gather(b, t, pc);
   if (wait) b.waiting.push_back(&t), t.barrier_phase[id] = b.phase;
   if (b.came.size() == (threads ? threads : t.of->live)) {
+    if (threads != 0) check_warps(b, id, pc);
     if (threads != 0 && options_.races) {
       b.last_came.clear(), b.last_pc = b.pc;
       for (const Thread* c : b.came) b.last_came.emplace_back(c->index, b.known.clock[c->index]);
@@ -118,6 +140,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
                    const void* pc) {
   Thread& t = *now_;
   preempt();
+  met(pc);
   Warp& w = *t.warp;
   const uint32_t lane = t.linear % 32, bit = 1u << lane;
   if (!(mask & bit)) {
@@ -177,6 +200,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
 void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
   Thread& t = *now_;
   preempt();
+  met(pc);
   Barrier& b = cluster_[0];
   if (arrive) {
     if (t.cluster_arrived) {
@@ -184,7 +208,7 @@ void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
              pc);
       stop();
     }
-    t.cluster_arrived = true;
+    t.cluster_arrived = true, t.cluster_at = pc;
     gather(b, t, pc);
     t.cluster_phase = b.phase;
     if (b.came.size() == threads_.size()) {
@@ -209,18 +233,34 @@ void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
   t.depended = t.depended || cluster_[1].depended;
 }
 
-void Machine::grid_barrier(const void* pc) {
+/// The word of a grid's barrier: one for all blocks, changed by nothing else; its top bit flips with each phase.
+void Machine::check_counter(uint32_t* counter, const void* pc) {
+  Gpu& gpu = *now_->gpu;
+  access(counter, sizeof(*counter), kWrite | kReadToo | kAtomic, pc);
+  if (gpu.grid_counter == nullptr) gpu.grid_counter = counter;
+  if (counter != gpu.grid_counter)
+    report("barrier", str(who(*now_), " comes to the grid's barrier with another counter than other blocks (%1)"), pc);
+  else if ((*counter & 0x7fffffffu) != 0)
+    report("barrier",
+           str(who(*now_), " comes to the grid's barrier with a counter of ", *counter,
+               ", which must be 0 before its first use and be changed by nothing else (%1)"),
+           pc);
+}
+
+void Machine::grid_barrier(uint32_t* counter, const void* pc) {
   Thread& t = *now_;
   preempt();
+  met(pc);
   if (!launch_.cooperative) {
     report("barrier", "a barrier of the whole grid in a launch that is not cooperative (%1)", pc);
     stop();
   }
+  if (t.linear == 0) check_counter(counter, pc);
   Barrier& grid = t.gpu->grid;
   gather(grid, t, pc);
   grid.waiting.push_back(&t);
   if (grid.came.size() == t.gpu->threads)
-    release(grid);
+    *t.gpu->grid_counter ^= 0x80000000u, release(grid);
   else
     block_on("the grid's barrier", pc);
 }
