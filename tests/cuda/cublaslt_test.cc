@@ -252,6 +252,31 @@ TEST_F(CublasLtSearch, AFolderThatOthersCanWriteIsNotUsed) {
   EXPECT_TRUE(fs::list_dir(folder_).empty());
 }
 
+/// A later stream may get the handle of one that was destroyed, and must not get its workspace, which may be in use.
+TEST_F(CublasLt, AWorkspaceEndsWithItsStream) {
+  const Tensor a = to_device(numbers<bf16_t>({6, 24}, DType::kBF16).view(), kGpu),
+               b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
+               out = Tensor::zeros({6, 40}, DType::kBF16, kGpu);
+  auto own = std::make_unique<cuda::Stream>(0);
+  const auto multiply = [&](cuda::Stream& stream) {
+    Context context = Context::current();
+    context.stream = stream.get();
+    const ContextScope scope(context);
+    mm_bf16({.a = a, .b = b, .out = out.view()});
+    cuda::synchronize(0, stream.get());
+  };
+  const size_t before = gpu().allocated;
+  multiply(*own);
+  const size_t with = gpu().allocated;
+  EXPECT_GT(with, before);
+  multiply(*own);
+  EXPECT_EQ(gpu().allocated, with);  // the same again
+  own.reset();
+  cuda::synchronize_device(0);
+  EXPECT_EQ(gpu().allocated, before);
+  EXPECT_TRUE(gpu().faults.empty());
+}
+
 TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
   const Tensor a = to_device(numbers<bf16_t>({6, 24}, DType::kBF16).view(), kGpu),
                b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),

@@ -155,7 +155,7 @@ class Machine {
   void meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc);
   void async_copy(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
   void async_commit();
-  void async_wait(uint32_t pending);
+  void async_wait(uint32_t pending, const void* pc);
   void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, uint32_t order, const void* pc);
   void fence(Scope scope, const void* pc);
   void cluster_barrier(bool arrive, bool wait, const void* pc);
@@ -296,7 +296,7 @@ class Machine {
   // Accesses of the gang: since a thread ended or a barrier was passed; in all; repeats of a thread's last read, one
   // after another.
   uint64_t steps_ = 0, all_steps_ = 0, quiet_ = 0;
-  uint64_t meetings_ = 0;  // arrivals at barriers, shuffles, votes and mma since the last access
+  uint64_t meetings_ = 0;  // arrivals, fences, waits and reads of parameters since the last access
   uint64_t done_ = 0;      // at the last tick of the watchdog
   int idle_ticks_ = 0;
   uint64_t next_random();

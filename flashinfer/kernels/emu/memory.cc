@@ -22,7 +22,7 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
   if (unmap(at)) flags |= kMapped;
   const bool shared = at - shared_begin_ + 1024 < shared_bytes_ + 1024;
   if (!shared && read_only(at)) {
-    if (!(flags & kWrite)) return preempt();
+    if (!(flags & kWrite)) return met(pc), preempt();
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
   }
@@ -287,9 +287,10 @@ void Machine::land(Thread& t, const AsyncCopy& c) {
   std::memset(c.target + c.from, 0, c.bytes - c.from);
 }
 
-void Machine::async_wait(uint32_t pending) {
+void Machine::async_wait(uint32_t pending, const void* pc) {
   Thread& t = *now_;
   preempt();
+  met(pc);
   if (pending == ~0u) async_commit(), pending = 0;
   while (t.groups.size() > pending) {
     for (const AsyncCopy& c : t.groups.front()) land(t, c);

@@ -27,7 +27,8 @@ void Machine::learn(Thread& t, const Knowledge& k) {
   join(t.past, k.past);
 }
 
-void Machine::fence(Scope scope, const void*) {
+void Machine::fence(Scope scope, const void* pc) {
+  met(pc);
   if (!options_.races) return;
   Thread& t = *now_;
   for (uint32_t s = 0; s <= scope; ++s) learn(t, t.seen[s]);

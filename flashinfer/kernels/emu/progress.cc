@@ -74,11 +74,11 @@ void Machine::repeated(const void* pc) {
   ready_.push_back(now_);
   leave();
 }
-/// At a barrier, shuffle, vote or mma: threads that do nothing else never end.
+/// At a barrier, shuffle, vote, mma, fence, wait or read of a parameter: threads that do nothing else never end.
 void Machine::met(const void* pc) {
   constexpr uint64_t kMostMeetings = uint64_t{1} << 21;
   if (++meetings_ > kMostMeetings)
-    too_long("meets other threads again and again, and none of them makes an access", pc);
+    too_long("goes on and on: its block meets, waits or reads parameters, but makes no other access", pc);
 }
 /// A barrier was passed or a thread has ended. A gang that does that for ever has a limit too.
 void Machine::progress() {

@@ -32,7 +32,7 @@ Api make_table() {
     machine->async_copy(to, from, n, have, pc);
   };
   a.async_commit = [](const void*) { machine->async_commit(); };
-  a.async_wait = [](uint32_t pending, const void*) { machine->async_wait(pending); };
+  a.async_wait = [](uint32_t pending, const void* pc) { machine->async_wait(pending, pc); };
   a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, uint32_t order, const void* pc) {
     machine->atomic(p, n, f, x, order, pc);
   };

@@ -158,6 +158,13 @@ FI_GLOBAL_FN void endless_barriers(const P& p) {
   p.out[linear()] = static_cast<float>(i);
 }
 
+template <bool kBug>
+FI_GLOBAL_FN void endless_parameter(const P& p) {
+  while (*static_cast<const volatile int64_t*>(&p.n) > (kBug ? 0 : 1 << 20)) {
+  }
+  p.out[linear()] = 1.0f;
+}
+
 // ---- barriers ----
 
 /// Barrier 0 for some warps, while the others come to sync_threads.
@@ -295,7 +302,7 @@ using namespace flashinfer;
 // clang-format off
 PAIR(flag_not_tested) PAIR(flag_of_block_not_tested) PAIR(other_flag) PAIR(handed_on) PAIR(both_enter) PAIR(failed_swap)
 PAIR(mixed_sizes) PAIR(own_counter) PAIR(block_before) PAIR(blocks_before) PAIR(endless_votes) PAIR(endless_barriers)
-PAIR(barrier_zero) PAIR(barrier_for_none) PAIR(half_warps) PAIR(arrival_left) PAIR(arrive_without_wait)
+PAIR(endless_parameter) PAIR(barrier_zero) PAIR(barrier_for_none) PAIR(half_warps) PAIR(arrival_left) PAIR(arrive_without_wait)
 PAIR(grid_counter_in_use) PAIR(two_grid_counters) PAIR(computed_address) PAIR(copy_to_neighbour)
 PAIR(matrix_of_neighbour) PAIR(matrix_of_global) PAIR(more_than_a_copy) PAIR(load_of_shared) PAIR(store_to_shared)
 PAIR(taken_for_shared) PAIR(taken_for_global) PAIR(lane_out_of_mask) PAIR(lane_32) PAIR(through_pointer)
