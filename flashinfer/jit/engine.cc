@@ -228,10 +228,13 @@ const Loaded& obtain(const Request& request, bool& keep) { return obtain_cuda(re
 
 const Loaded& obtain_cuda(const Request& request, Device device, bool& keep) {
   if (recorder != nullptr) {
-    static const CudaLoaded& listed = *new CudaLoaded{{nullptr, request.name + " is being listed, not run"}, nullptr};
+    // Of a CPU's candidates a call lists all, since none is supported; of a GPU's the one that it would run, with all
+    // of its launches.
+    static const CudaLoaded& refused = *new CudaLoaded{{nullptr, "kernels are being listed, not run"}, nullptr};
+    static const CudaLoaded& listed = *new CudaLoaded{};
     recorder->push_back(request);
     keep = false;
-    return listed;
+    return device.type == DeviceType::kCPU ? refused : listed;
   }
   const Entry& entry = obtain_entry(request, device);
   if (entry.state == State::kFailed) throw RuntimeError(entry.error);
