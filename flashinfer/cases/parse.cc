@@ -8,6 +8,7 @@
 
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/op/registry.h"
 
@@ -169,6 +170,36 @@ void move_to(GuardedTensor& g, Device device) {
   g.allocation = moved;
 }
 
+/// Elements over which a tensor is spread: an offset that is computed in 32 bits, with a sign or without one, leads to
+/// another place.
+constexpr int64_t kSpread = int64_t{1} << 33;
+
+/// The first axis that counts anything, if there are others behind it; else -1.
+int spread_axis(std::span<const int64_t> shape) {
+  size_t axis = 0;
+  while (axis < shape.size() && shape[axis] == 1) ++axis;
+  const bool some = std::ranges::none_of(shape, [](int64_t n) { return n == 0; });
+  return some && axis + 1 < shape.size() ? static_cast<int>(axis) : -1;
+}
+
+/// Moves a tensor without gaps in host memory to the emulator, `axis` spread over kSpread elements, and drops its
+/// guards. Rows keep their alignment.
+void spread_to(GuardedTensor& g, int axis, Device device) {
+  const TensorView from = g.tensor.view();
+  const int64_t n = from.size(axis), block = from.stride(axis),
+                step = round_up(ceil_div(kSpread, n - 1), int64_t{64}) + round_up(block, int64_t{64});
+  std::vector<int64_t> strides(from.strides().begin(), from.strides().end());
+  for (int i = 0; i <= axis; ++i) strides[static_cast<size_t>(i)] = i == axis ? step : n * step;
+  const auto bytes = [&](int64_t elements) { return elements * from.item_size(); };
+  Tensor memory = Tensor::empty({bytes((n - 1) * step + block)}, DType::kU8, device);
+  for (int64_t i = 0; i < n; ++i)
+    copy_bytes(memory.data_as<uint8_t>() + bytes(i * step), device, from.data_as<uint8_t>() + bytes(i * block), kCpu,
+               static_cast<size_t>(bytes(block)));
+  g.before.clear();
+  g.tensor = Tensor(TensorView(memory.data(), from.dtype(), from.shape(), strides, device), memory.owner());
+  g.allocation = std::move(memory);
+}
+
 class Builder {
  public:
   Builder(const op::Op& op, std::string_view args, const BuildOptions& o) : op_(op), options_(o), out_(op) {
@@ -248,7 +279,11 @@ class Builder {
       fill(g->tensor.view(), t.fill, t.literal, fnv(name), options_.repeat_after);
     if (options_.keep_bytes)
       g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
-    move_to(*g, device_);
+    const bool spread = options_.spread_inputs && device_.type == DeviceType::kEmu && t.layout.empty();
+    if (const int axis = spread_axis(t.shape); spread && axis >= 0 && !must_be_contiguous(name))
+      spread_to(*g, axis, device_);
+    else
+      move_to(*g, device_);
     out_.tensors.push_back(std::move(g));
     return out_.tensors.back()->tensor;
   }

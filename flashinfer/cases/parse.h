@@ -39,6 +39,9 @@ struct BuildOptions {
   bool pad_inputs = false;    // rows get 8 elements more: rank >= 2, no explicit layout, no schema that says contiguous
   bool keep_bytes = true;     // fill GuardedTensor::before
   bool random_floats = true;  // false: large tensors of random floats are left as they are, to ask for kernels alone
+  // On the emulator, whose large blocks are sparse: the same tensors, spread over 2^33 elements along their first axis
+  // of more than one, so that offsets need 64 bits.
+  bool spread_inputs = false;
   // Random values of large tensors repeat after this many elements, which fills them sooner; 0: they do not.
   int64_t repeat_after = 0;
 };

@@ -98,6 +98,18 @@ void check_padded(const op::Op& op, const op::Case& c, const Outputs& first, Dev
   }
 }
 
+/// False: the op wants other rows, or has no kernel for them.
+bool check_spread(const op::Op& op, const op::Case& c, const Outputs& first, Device device) {
+  try {
+    Built b = build(op, c.args, {.device = device, .spread_inputs = true});
+    if (!served_by_another(op, b, gpu_candidate(op, device)).empty()) return false;
+    expect_same(first, run_guarded(op, b, "rows 2^33 elements apart"), "rows 2^33 elements apart");
+    return true;
+  } catch (const UnsupportedLayout&) {
+    return false;
+  }
+}
+
 void check_threads(const op::Op& op, const op::Case& c, const Outputs& first) {
   for (int threads : {1, 3}) {
     const auto pool = make_thread_pool(threads);
@@ -154,6 +166,10 @@ void check_schedules(const op::Op& op, const op::Case& c, const Outputs& first, 
     if (run.seeds > 0) emulation.emplace(1);
     if (check_given_outputs(op, c, first, run.device)) ++seed;
     check_padded(op, c, first, run.device);
+  }
+  if (seed <= run.seeds) {
+    const jit::Emulation emulation(static_cast<uint64_t>(seed));
+    if (check_spread(op, c, first, run.device)) ++seed;
   }
   if (run.seeds == 0 && seed == 1) check_again(op, c, first, run.device, "second run");
   for (; seed <= run.seeds; ++seed) {
