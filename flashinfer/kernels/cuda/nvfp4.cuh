@@ -84,18 +84,20 @@ struct Nvfp4Block {
   const T* x;
   uint8_t *codes, *scale;
 };
-/// The 32 blocks of a warp; place(i): block i.
+/// The 32 blocks of a warp; place(i): block i. A lane finds one of them, with its divisions and page, and asks others
+/// for those of its pieces.
 template <class T, bool kAligned, class Place>
 FI_GLOBAL_FN void nvfp4_quantize_blocks(float global, Place place) {
   using Steps = BlockSteps<16, sizeof(T)>;
   constexpr int N = Steps::kElements;
+  const Nvfp4Block<T> own = place(lane());
   uint8_t* codes[Steps::kSteps];
   Pack<T, N> piece[Steps::kSteps];
 #pragma unroll
   for (int s = 0; s < Steps::kSteps; ++s) {
-    const Nvfp4Block<T> b = place(Steps::block(s));
-    codes[s] = b.x ? b.codes + Steps::element() / 2 : nullptr;
-    piece[s] = load_block_piece<kAligned, N>(b.x != nullptr, b.x + Steps::element());
+    const T* const x = shuffle_address(own.x, Steps::block(s));
+    codes[s] = shuffle_address(own.codes, Steps::block(s));
+    piece[s] = load_block_piece<kAligned, N>(x != nullptr, in_global(x) + Steps::element());
   }
   const float reciprocal = 1.0f / mul_rn(6.0f, global);
   const float to_scale = reciprocal < kFltMax ? reciprocal : kFltMax;
@@ -108,12 +110,11 @@ FI_GLOBAL_FN void nvfp4_quantize_blocks(float global, Place place) {
     const BlockScale scale = block_scale<false, false>(block_magnitude<Steps::kSteps>(v), to_scale, global);
     uint32_t words[1];
     block_codes<false>(v, scale, words);
-    if (codes[s]) store_codes<kAligned, N / 2>(codes[s], words);
+    if (codes[s]) store_codes<kAligned, N / 2>(in_global(codes[s]) + Steps::element() / 2, words);
     bytes.set(s, scale.byte);
   }
   const uint32_t byte = bytes.of_lane();
-  const Nvfp4Block<T> own = place(lane());
-  if (own.x) *own.scale = static_cast<uint8_t>(byte);
+  if (own.x) *in_global(own.scale) = static_cast<uint8_t>(byte);
 }
 template <Nvfp4CudaConfig C>
 FI_GLOBAL_FN void nvfp4_quantize_rows(const Nvfp4CudaParams& p, const Nvfp4CudaTensor& x) {
@@ -153,18 +154,22 @@ FI_GLOBAL_FN void nvfp4_dequantize(const Nvfp4CudaParams& p) {
   const uint32_t columns = x.dim / 16, first = (block_x() * (C.threads / 32) + warp()) * 32;
   if (x.dim != 0 && first < p.tokens * x.heads * columns) {  // whole warps
     const Nvfp4Cell own = nvfp4_cell(p, x, columns, first + lane());
-    const float scale =
-        own.in_range ? e4m3_value(entry_row<const uint8_t>(x.scale, own.entry, own.head)[own.column]) : 0.0f;
+    const uint8_t* block = nullptr;  // its codes
+    T* result = nullptr;
+    float scale = 0.0f;
+    if (own.in_range) {
+      scale = e4m3_value(entry_row<const uint8_t>(x.scale, own.entry, own.head)[own.column]);
+      block = entry_row<const uint8_t>(x.data, own.entry, own.head) + own.column * 8;
+      result = entry_row<T>(x.plain, entry_of_slot(own.token, x.plain.page_size), own.head) + own.column * 16;
+    }
     const float global = factor_at(x.global, 0, 0);
 #pragma unroll
     for (int s = 0; s < Steps::kSteps; ++s) {
-      const Nvfp4Cell c = nvfp4_cell(p, x, columns, first + Steps::block(s));
       const float of_block = shuffle(scale, Steps::block(s));
-      if (!c.in_range) continue;
-      const uint32_t at = c.column * 16 + Steps::element();
-      const uint8_t* const codes = entry_row<const uint8_t>(x.data, c.entry, c.head) + at / 2;
-      const PageEntry plain = entry_of_slot(c.token, x.plain.page_size);
-      T* const to = entry_row<T>(x.plain, plain, c.head) + at;
+      const uint8_t* const codes = in_global(shuffle_address(block, Steps::block(s))) + Steps::element() / 2;
+      T* to = shuffle_address(result, Steps::block(s));
+      if (to == nullptr) continue;
+      to = in_global(to) + Steps::element();
       Pack<uint8_t, N / 2> packed;
       if constexpr (C.aligned) {
         packed = load<N / 2, Hint::kOnce>(codes);

@@ -78,6 +78,17 @@ FI_GLOBAL_FN int32_t count_bits(uint32_t x) {
 FI_GLOBAL_FN float shuffle(float x, uint32_t source) {
   return __builtin_bit_cast(float, shuffle_bits(__builtin_bit_cast(uint32_t, x), source));
 }
+FI_GLOBAL_FN int64_t shuffle(int64_t x, uint32_t source) {
+  const uint64_t u = static_cast<uint64_t>(x);
+  const uint32_t low = shuffle_bits(static_cast<uint32_t>(u), source),
+                 high = shuffle_bits(static_cast<uint32_t>(u >> 32), source);
+  return static_cast<int64_t>(uint64_t{high} << 32 | low);
+}
+/// An address that lane `source` has.
+template <class T>
+FI_GLOBAL_FN T* shuffle_address(T* p, uint32_t source) {
+  return reinterpret_cast<T*>(shuffle(reinterpret_cast<int64_t>(p), source));
+}
 FI_GLOBAL_FN float shuffle_xor(float x, uint32_t distance) {
   return __builtin_bit_cast(float, shuffle_xor_bits(__builtin_bit_cast(uint32_t, x), distance));
 }

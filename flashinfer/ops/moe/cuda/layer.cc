@@ -30,6 +30,13 @@ cuda::Launch launch_of(int threads, int64_t x, int64_t y = 1, int shared = 0) {
           .shared_bytes = static_cast<unsigned>(shared)};
 }
 
+/// A thread for each column of a row, or for kMoeElements of them where there are enough rows to fill a GPU.
+cuda::Launch launch_of_rows(int64_t rows, int64_t columns) {
+  constexpr int64_t kMany = 2048;  // blocks: two rounds of 132 multiprocessors with eight each
+  const int64_t across = ceil_div(columns, int64_t{kThreads});
+  return launch_of(kThreads, rows, rows * across < kMany ? across : ceil_div(across, int64_t{kMoeElements}));
+}
+
 template <const jit::Kernel& K, class Params>
 void add(Steps& steps, const Params& params, const cuda::Launch& launch) {
   steps.add([&] {
@@ -192,7 +199,7 @@ GpuRows activate(Steps& steps, const Layer& l, const GpuCall& call, const Tensor
     p.delta = {.p = d.data(), .row = d.stride(1), .column = d.stride(2), .dtype = d.dtype()};
   }
   if (cast) p.cast = row_of_numbers(*l.inter_cast);
-  add<kActivateCuda>(steps, p, launch_of(kThreads, s.entries, ceil_div(l.inter, int64_t{kThreads})));
+  add<kActivateCuda>(steps, p, launch_of_rows(s.entries, l.inter));
   if (has_scales(l.format)) return quantise(steps, l, y, l.inter_encode);
   return {.data = y};
 }
@@ -214,7 +221,7 @@ void finish(Steps& steps, const Layer& l, const TensorView& y, const Sorted& s) 
                            .hidden = static_cast<int32_t>(l.hidden),
                            .width = static_cast<int32_t>(rows_of_second(l)),
                            .experts = static_cast<int32_t>(l.experts)};
-  add<kSumCuda>(steps, p, launch_of(kThreads, out.size(0), ceil_div(l.hidden, int64_t{kThreads})));
+  add<kSumCuda>(steps, p, launch_of_rows(out.size(0), l.hidden));
 }
 
 /// Why the kernels do not take it.
@@ -269,8 +276,7 @@ op::Prepared prepare_activation(MoeActivation kind, const TensorView& x, const T
                            .width = static_cast<int32_t>(x.size(1)),
                            .choices = 1,
                            .kind = kind};
-  return ops::prepare_cuda<kActivateCuda>(MoeCudaConfig{kThreads}, p, device,
-                                          launch_of(kThreads, y.size(0), ceil_div(y.size(1), int64_t{kThreads})));
+  return ops::prepare_cuda<kActivateCuda>(MoeCudaConfig{kThreads}, p, device, launch_of_rows(y.size(0), y.size(1)));
 }
 
 op::Prepared prepare_cuda(const Layer& l, const GpuCall& call, Device device) {

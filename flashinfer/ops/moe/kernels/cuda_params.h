@@ -74,6 +74,10 @@ constexpr int32_t moe_column(const MoeColumns& c, int32_t i) {
   return at - in + in % stride * 8 + in / stride;
 }
 
+/// Columns of a thread of moe_activate and moe_sum, at most: what it looks up of a row's expert and token serves all of
+/// them.
+inline constexpr int kMoeElements = 4;
+
 /// The activation of row r, which is of expert_of[r] and entry_of[r]; rows from offsets[experts] on become 0.
 struct MoeActCudaParams {
   const float* x;                                 // [rows, width]

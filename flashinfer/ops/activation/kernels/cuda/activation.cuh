@@ -27,12 +27,20 @@ FI_GLOBAL_FN void act_and_mul(const ActParams& p) {
   depend_wait();
   // 32-bit indices: a 64-bit division is a call of some hundred instructions.
   const uint32_t pieces = static_cast<uint32_t>(ceil_div(p.d, N)), sections = ceil_div(pieces, C.threads);
-  // Narrow rows share a block, so that all its threads have work.
+  // Narrow rows share a block, so that all its threads have work. Rows of a section or more need no division for it.
   constexpr uint32_t kThreads = C.threads;
-  const uint32_t across = pieces < kThreads ? pieces : kThreads, together = kThreads / across;
-  const uint32_t section = block_x() % sections, r = block_x() / sections * together + thread_x() / across;
-  const int64_t at = static_cast<int64_t>(section * kThreads + thread_x() % across) * N;
-  if (thread_x() / across < together && r < p.rows && at < p.d) {
+  uint32_t row = block_x(), section = 0, together = 1, slot = 0, piece = thread_x();
+  if (sections > 1) {
+    row = block_x() / sections;
+    section = block_x() - row * sections;
+  } else if (pieces < kThreads) {
+    together = kThreads / pieces;
+    slot = thread_x() / pieces;
+    piece = thread_x() - slot * pieces;
+  }
+  const uint32_t r = row * together + slot;
+  const int64_t at = static_cast<int64_t>(section * kThreads + piece) * N;
+  if (slot < together && r < p.rows && at < p.d) {
     uint32_t rest = r;
     int64_t in_at = 0, out_at = 0;
     for (int32_t k = p.outer - 1; k > 0; --k) {

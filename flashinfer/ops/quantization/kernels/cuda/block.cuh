@@ -57,29 +57,29 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
     const T* const x = static_cast<const T*>(p.x) + batch * p.batch_stride;
     uint8_t* const codes = p.codes + batch * p.code_batch_stride;
     Pack<T, N> piece[Steps::kSteps], with[kTwo ? Steps::kSteps : 1];
-    // Rows in front of the first one become larger than any.
-    const auto cell_at = [&](uint32_t i) {
-      ScaleCell c = scale_cell(p.units, unit, i);
-      if constexpr (kInto) c.row -= p.first_row;
-      return c;
-    };
-    const auto cell_of = [&](int s) { return cell_at(Steps::block(s)); };
-    const auto has_data = [&](const ScaleCell& c) { return c.row < valid && c.column < p.blocks; };
+    // A lane finds one block, with its divisions, and asks others for those of its pieces. Rows in front of the first
+    // one become larger than any.
+    ScaleCell own = scale_cell(p.units, unit, lane());
+    if constexpr (kInto) own.row -= p.first_row;
+    const bool has_data = own.row < valid && own.column < p.blocks;
+    const uint32_t own_source = has_data ? shuffled_row(own.row, p.shuffle) : 0, run = kInto ? own.column / p.inner : 0,
+                   first = (own.column - (kInto ? run * p.inner : 0)) * C.block;
+    const int64_t own_from = kInto ? own.row * p.row_stride[0] + run * p.row_stride[1]
+                                   : row_offset(own_source, p.inner, p.row_stride),
+                  own_to =
+                      own.row * p.code_row_stride + (kInto ? run * p.code_batch_stride : 0) + first / (C.fp8 ? 1 : 2);
+    const uint32_t with_data = ballot(has_data), with_codes = ballot(own.row < p.rows && own.column < p.units.columns);
 #pragma unroll
     for (int s = 0; s < Steps::kSteps; ++s) {
-      const ScaleCell c = cell_of(s);
-      const T* from = x;
-      uint32_t at = c.column * C.block + Steps::element();
-      if constexpr (kInto)
-        from += c.row * p.row_stride[0] + c.column / p.inner * p.row_stride[1],
-            at = c.column % p.inner * C.block + Steps::element();
-      else
-        from += row_offset(shuffled_row(c.row, p.shuffle), p.inner, p.row_stride);
-      piece[s] = load_block_piece < C.aligned != 0, N > (has_data(c), from + at);
+      const uint32_t block = Steps::block(s);
+      const bool some = with_data >> block & 1;
+      const int64_t at = shuffle(own_from + first, block) + Steps::element();
+      piece[s] = load_block_piece < C.aligned != 0, N > (some, x + at);
       if constexpr (C.input == BlockInput::kGated)
-        with[s] = load_block_piece < C.aligned != 0, N > (has_data(c), from + p.second + at);
+        with[s] = load_block_piece < C.aligned != 0, N > (some, x + p.second + at);
       if constexpr (C.input == BlockInput::kSmoothed)
-        with[s] = load_block_piece < C.aligned != 0, N > (has_data(c), static_cast<const T*>(p.column_scale) + at);
+        with[s] = load_block_piece < C.aligned != 0,
+        N > (some, static_cast<const T*>(p.column_scale) + shuffle_bits(first, block) + Steps::element());
     }
     const bool each_row = p.encode.row != 0;
     float encode = each_row ? 1.0f : factor_at(p.encode, batch, 0);
@@ -87,9 +87,8 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
     LaneScales<Steps> bytes;
 #pragma unroll
     for (int s = 0; s < Steps::kSteps; ++s) {
-      const ScaleCell c = cell_of(s);
-      const bool data = has_data(c);
-      const uint32_t source = data ? shuffled_row(c.row, p.shuffle) : 0;
+      const uint32_t block = Steps::block(s), source = shuffle_bits(own_source, block);
+      const bool data = with_data >> block & 1;
       if (each_row) encode = factor_at(p.encode, batch, source), decode = C.ue8m0 ? 1.0f : 1.0f / encode;
       float v[N];
       block_values<C>(p, piece[s], with[kTwo ? s : 0], encode, v);
@@ -108,17 +107,14 @@ FI_GLOBAL_FN void block_quantize(const BlockQuantCudaParams& p) {
 #pragma unroll
         for (uint32_t& w : words) w = 0;
       }
-      const uint32_t run = kInto ? c.column / p.inner : 0,
-                     at = (kInto ? c.column - run * p.inner : c.column) * C.block + Steps::element();
-      if (c.row < p.rows && c.column < p.units.columns)
-        store_codes<C.aligned != 0, kBytes>(
-            codes + c.row * p.code_row_stride + (kInto ? run * p.code_batch_stride : 0) + at / (C.fp8 ? 1 : 2), words);
+      uint8_t* const to = codes + shuffle(own_to, block) + Steps::element() / (C.fp8 ? 1 : 2);
+      if (with_codes >> block & 1) store_codes<C.aligned != 0, kBytes>(to, words);
       bytes.set(s, data ? scale.byte : 0u);
     }
     const uint32_t byte = bytes.of_lane();
     bool stored =
         p.units.layout != SfLayout::kLinear || unit.index * kScaleUnit + lane() < p.units.rows * p.units.columns;
-    if constexpr (kInto) stored = has_data(cell_at(lane()));
+    if constexpr (kInto) stored = has_data;
     if (stored)
       p.scales[batch * p.scale_batch_stride + unit.index * static_cast<int64_t>(kScaleUnit) + lane()] =
           static_cast<uint8_t>(byte);
