@@ -47,7 +47,7 @@ class Check:
             wheels = [p for folder in sys.path for p in sorted(pathlib.Path(folder or ".").glob(f"nvidia/*/lib/{name}.so.*"))]
             if wheels:
                 self.env.setdefault(variable, str(wheels[-1]))
-        self.torch, self.ops, self.tree = {}, {}, None
+        self.torch, self.times, self.ops, self.tree = {}, {}, {}, None
 
     def left(self):
         return min(self.args.budget - (time.monotonic() - self.start), self.step_end - time.monotonic())
@@ -137,7 +137,7 @@ class Check:
     # ---- results ----
     def summary(self):
         count = {s: sum(r["status"] == s for r in self.rows) for s in ("ok", "failed", "skipped")}
-        goals = [r["data"]["goal"] for r in self.rows if "goal" in r["data"]]
+        goals = [goal for r in self.rows for goal in r["data"].get("goals", [])]
         met = sum(g.startswith("met") for g in goals)
         summary = f"{count['ok']} passed, {count['failed']} failed, {count['skipped']} skipped" + (f"; goals met: {met} of {len(goals)}" if goals else "")
         return count, summary

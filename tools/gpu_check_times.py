@@ -14,9 +14,11 @@ GDN = ("q=bf16:64x1x16x128 k=bf16:64x1x16x128 v=bf16:64x1x32x128 state={state}:6
        "b=bf16:64x1x32")
 SSU = ("state=bf16:64x128x64x128 x=bf16:64x128x64 dt=bf16:64x128x1 A=f32:128x1x1:uniform(-8,-0.1) B=bf16:64x8x128 C=bf16:64x8x128 D=bf16:128x1 "
        "dt_bias=f32:128x1 dt_softplus=True")
-COPY = ("copy", 0.85)
+COPY = [("copy", 0.85)]
+FP8 = "a=e4m3:8192x4096 b=e4m3:8192x4096"
 # Named here and not in the ops' tables: which shapes have a goal, and what of torch they are compared with, is this check's choice.
-# name, op, case or args, rows of torch to compare with, goal: share of the copy rate, or of torch's matmul (None: no goal is set)
+# name, op, case or args, rows of torch to compare with, goals: at least this share of the copy rate or of torch's matmul, or so many "TFLOP/s"; at most
+# so many "us", or this multiple of another row's time. A row that begins with "library:" runs cuBLASLt's kernel, of mm_fp8 others run ours.
 TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], COPY),
          ("fused_add_rmsnorm 16384x4096", "fused_add_rmsnorm", "bench", [], COPY),
          ("silu_and_mul 16384x8192", "silu_and_mul", "bench", ["silu_and_mul"], COPY),
@@ -29,14 +31,18 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], COPY),
          ("gdn decode f32 states 16/32 D128 batch 64", "gated_delta_rule_decode_pretranspose", GDN.format(state="f32"), [], COPY),
          ("gdn decode bf16 states 16/32 D128 batch 64", "gated_delta_rule_decode_pretranspose", GDN.format(state="bf16"), [], COPY),
          ("ssu decode bf16 states 128 x 64 x 128 batch 64", "selective_state_update", SSU, [], COPY),
-         ("gdn chunks 16/32 D128 2048 tokens", "chunk_gated_delta_rule", "bench", [], None),
-         ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul"], None),
+         ("gdn chunks 16/32 D128 2048 tokens", "chunk_gated_delta_rule", "bench", [], []),
+         ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul"], []),
+         ("library: mm_fp8 8192x8192x4096", "mm_fp8", FP8, ["matmul"], []),
+         ("mm_fp8 8192x8192x4096", "mm_fp8", FP8, ["matmul"], [("library: mm_fp8 8192x8192x4096", 1 / 0.9)]),
          ("gemm_fp8_nt_groupwise 8192x8192x4096", "gemm_fp8_nt_groupwise",
           "a=e4m3:8192x4096 b=e4m3:8192x4096 a_scale=f32:8192x32:uniform(0.01,0.1) b_scale=f32:64x32:uniform(0.01,0.1) scale_major_mode='K'",
-          ["matmul"], None),
-         ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], None),
-         ("top_k 64x131072 k=2048", "top_k", "input=f32:64x131072 k=2048", [], None),
-         ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:uniform(0,1) top_k=40 top_p=0.9", [], None)]
+          ["matmul"], [("library: mm_fp8 8192x8192x4096", 1 / 0.9)]),
+         ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], []),
+         ("top_k 64x131072 k=2048", "top_k", "input=f32:64x131072 k=2048", [], []),
+         ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:softmax(3) top_k=40 top_p=0.9 seed=1 offset=0", [], [("us", 120)]),
+         ("top_p 64x131072", "top_p_sampling_from_probs", "probs=f32:64x131072:softmax(3) top_p=0.9 seed=1 offset=0", [], [("us", 120)]),
+         ("sampling_from_logits 64x131072", "sampling_from_logits", "logits=f32:64x131072:normal(0,3) seed=1 offset=0", [], [("us", 120)])]
 # Batch and keys of decode: at most 4 GB of bf16 cache, since every value of it is drawn on the host.
 DECODE = [(batch, keys) for keys in (1024, 4096, 16384, 131072) for batch in (1, 8, 64, 256) if batch * keys <= 1 << 20]
 PREFILL = [512, 2048, 8192, 16384]
@@ -67,19 +73,19 @@ def decode_row(dtype, batch, keys):
             f"paged_kv_cache={dtype}:{pages}x2x16x8x128:uniform(-1,1)")
     torch = [f"decode_{kind} {batch}x{keys}" for kind in ("flash", "cudnn")] if dtype == "bf16" else []
     # One request of a few keys is a launch, not a copy.
-    goal = None if batch * keys < 1 << 17 else COPY if dtype == "bf16" else ("copy", 0.8)
-    return f"decode {dtype} {batch} x {keys}", "BatchDecodeWithPagedKVCacheWrapper.run", args, torch, goal
+    goals = [] if batch * keys < 1 << 17 else COPY if dtype == "bf16" else [("copy", 0.8), (f"decode bf16 {batch} x {keys}", 0.6)]
+    return f"decode {dtype} {batch} x {keys}", "BatchDecodeWithPagedKVCacheWrapper.run", args, torch, goals
 
 
 def prefill_row(tokens):
     args = f"q=bf16:{tokens}x32x128 k=bf16:{tokens}x8x128 v=bf16:{tokens}x8x128 causal=True"
     return (f"prefill {tokens}", "single_prefill_with_kv_cache", args, [f"prefill_flash {tokens}", f"prefill_cudnn {tokens}"],
-            ("matmul", 0.40) if tokens == 8192 else None)
+            [("TFLOP/s", 300), ("matmul", 0.40)] if tokens == 8192 else [])
 
 
 def prefill_kind(dim, q, kv):
     args = f"q={q}:8192x32x{dim} k={kv}:8192x8x{dim} v={kv}:8192x8x{dim} causal=True"
-    return f"prefill 8192 D{dim} {q}, cache {kv}", "single_prefill_with_kv_cache", args, [], None
+    return f"prefill 8192 D{dim} {q}, cache {kv}", "single_prefill_with_kv_cache", args, [], []
 
 
 def timed_rows():
@@ -92,6 +98,10 @@ def timed_rows():
 
 def bench_command(check, op, what, *options):
     return [check.tool("flashinfer"), "bench", "--op", op, "--case" if what == "bench" else "--args", what, "--device", check.args.device, *options]
+
+
+def candidate_of(name, op):
+    return ["--candidates", "cuda_cublaslt" if name.startswith("library:") else "cuda"] if op == "mm_fp8" else []
 
 
 def ceilings(check):
@@ -124,27 +134,43 @@ def timings(check):
     rows = [row for row in timed_rows() if re.search(check.args.only, row[1])]
     wanted = [name for row in rows for name in row[3]]
     run_torch(check, "timing", list(dict.fromkeys(["matmul", *wanted])), 150)
-    for name, op, what, torch_rows, goal in rows:
-        check.run("timing", name, bench_command(check, op, what, "--cold", "--seconds", "0.3", "--json"), 90,
-                  lambda s, o, t=torch_rows, g=goal: judge_timing(check, s, o, t, g))
+    for name, op, what, torch_rows, goals in rows:
+        check.run("timing", name, bench_command(check, op, what, "--cold", "--seconds", "0.3", "--json", *candidate_of(name, op)), 90,
+                  lambda s, o, n=name, t=torch_rows, g=goals: judge_timing(check, n, s, o, t, g))
 
 
-def judge_timing(check, status, output, torch_rows, goal):
+def judge_timing(check, name, status, output, torch_rows, goals):
     rows = last_json(output)
     if status != 0 or not rows:
         return "failed", tail(output, status) or f"exit status {status}", {}
     r = rows[0]
     data = {"us": r["median_s"] * 1e6, "gb_per_s": r["gb_per_s"], "tflop_per_s": r["gflop_per_s"] * 1e-3, "of_copy": r["share_of_copy"]}
+    if name:
+        check.times[name] = data["us"]
     for t in torch_rows:
         if "seconds" in check.torch.get(t, {}):
             data[f"{t} / ours"] = check.torch[t]["seconds"] / r["median_s"]
     matmul = check.torch.get("matmul", {}).get("tflop_per_s")
     if matmul:
         data["of_matmul"] = data["tflop_per_s"] / matmul
-    share = data.get("of_" + goal[0]) if goal else None
-    if goal:
-        data["goal"] = "not measured" if share is None else ("met" if share >= goal[1] else "missed") + f": {share:.2f} of {goal[0]}, goal {goal[1]}"
-    return "ok", ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in data.items()), data
+    if goals:
+        data["goals"] = [judge_goal(check, data, *goal) for goal in goals]
+    words = [f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in data.items() if k != "goals"]
+    return "ok", ", ".join(words + data.get("goals", [])), data
+
+
+def judge_goal(check, data, what, bound):
+    """A sentence that begins with met, missed or not measured."""
+    if what in ("copy", "matmul", "TFLOP/s"):
+        value, most = data.get("tflop_per_s" if what == "TFLOP/s" else "of_" + what), False
+        unit = "TFLOP/s" if what == "TFLOP/s" else "of " + what
+    else:
+        value, most = data["us"] if what == "us" else data["us"] / check.times[what] if what in check.times else None, True
+        unit = "us" if what == "us" else f"of the time of {what}"
+    if value is None:
+        return f"not measured: {unit}"
+    met = value <= bound if most else value >= bound
+    return f"{'met' if met else 'missed'}: {value:.3g} {unit}, goal {'<=' if most else '>='} {bound:.3g}"
 
 
 def ncu(check):
@@ -162,7 +188,7 @@ def ncu(check):
         return "ok", ", ".join(f"{k} {v:.4g}" for k, v in values.items()), values
     for name, op, what, _, _ in chosen(check, COUNTED):
         check.run("ncu", name, [tool, "--clock-control", "none", "--csv", "--page", "raw", "--metrics", ",".join(METRICS.values()), "-k",
-                                "regex:flashinfer", "--launch-skip", "2", "--launch-count", "1", *bench_command(check, op, what, "--seconds", "0.01")],
+                                "regex:flashinfer", "--launch-skip", "2", "--launch-count", "1", *bench_command(check, op, what, "--seconds", "0.01", *candidate_of(name, op))],
                   60, judge)
 
 
@@ -196,7 +222,7 @@ def sweep(check):
     for name, op, what, _, _ in chosen(check, SWEPT_ROWS):
         for rows in ("32", "16"):
             check.run("sweep", f"{name}, {rows} rows a warp", bench_command(check, op, what, "--cold", "--seconds", "0.1", "--json"), 60,
-                      lambda s, o: judge_timing(check, s, o, [], None), dict(check.env, FLASHINFER_CUDA_PREFILL_ROWS=rows))
+                      lambda s, o: judge_timing(check, None, s, o, [], []), dict(check.env, FLASHINFER_CUDA_PREFILL_ROWS=rows))
     for name, op, what, _, _ in chosen(check, SWEPT):
         for blocks in [None, *BLOCKS]:
             env = dict(check.env, FLASHINFER_WORKSPACE_BASE=str(check.work / f"blocks{blocks}"))
@@ -205,4 +231,4 @@ def sweep(check):
                 env["FLASHINFER_EXTRA_CUDAFLAGS"] = f"-DFI_MIN_BLOCKS={blocks}"
             check.run("sweep", f"{name}, " + (f"registers for {blocks} blocks" if blocks else "as it is"),
                       bench_command(check, op, what, "--cold", "--seconds", "0.1", "--json"), 60,
-                      lambda s, o: judge_timing(check, s, o, [], None), env)
+                      lambda s, o: judge_timing(check, None, s, o, [], []), env)

@@ -109,6 +109,28 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(gpu_check_times.counters(table), {"us": 1.25, "dram %": 81.5})
         self.assertEqual(gpu_check_times.counters("==ERROR== no counters"), {})
 
+    def test_goals_are_judged(self):
+        """Shares of a ceiling and rates from below, times from above, also relative to a row that was timed before; a ceiling that is missing is no goal met."""
+        sys.path.insert(0, str(ROOT / "tools"))
+        import types
+
+        import gpu_check_times
+        checked = types.SimpleNamespace(torch={"matmul": {"tflop_per_s": 700.0}}, times={})
+
+        def goals(name, us, wanted, share=0.9):
+            timed = [{"median_s": us * 1e-6, "gb_per_s": 1.0, "gflop_per_s": 290e3, "share_of_copy": share}]
+            status, _, data = gpu_check_times.judge_timing(checked, name, 0, json.dumps(timed), [], wanted)
+            self.assertEqual(status, "ok")
+            return [text.split(":")[0] for text in data.get("goals", [])]
+        self.assertEqual(goals("bf16", 100, [("copy", 0.85), ("TFLOP/s", 300), ("matmul", 0.4)]), ["met", "missed", "met"])
+        self.assertEqual(goals("e4m3", 61, [("copy", 0.95), ("bf16", 0.6), ("us", 62)]), ["missed", "missed", "met"])
+        self.assertEqual(goals("e4m3", 59, [("bf16", 0.6), ("absent", 0.6), ("copy", 0.1)], None), ["met", "not measured", "not measured"])
+        rows = gpu_check_times.timed_rows()
+        known = {"copy", "matmul", "TFLOP/s", "us"}
+        for name, _, _, _, wanted in rows:  # what a row is compared with was timed before it
+            self.assertLessEqual({what for what, _ in wanted}, known, name)
+            known.add(name)
+
     def test_sizes_of_attention(self):
         """A batch's page table holds each page once, and no cache is larger than 4 GB."""
         sys.path.insert(0, str(ROOT / "tools"))
