@@ -230,7 +230,7 @@ const Loaded& obtain_cuda(const Request& request, Device device, bool& keep) {
   if (recorder != nullptr) {
     // Of a CPU's candidates a call lists all, since none is supported; of a GPU's the one that it would run, with all
     // of its launches.
-    static const CudaLoaded& refused = *new CudaLoaded{{nullptr, "kernels are being listed, not run"}, nullptr};
+    static const CudaLoaded& refused = *new CudaLoaded{{nullptr, request.name + " is being listed, not run"}, nullptr};
     static const CudaLoaded& listed = *new CudaLoaded{};
     recorder->push_back(request);
     keep = false;

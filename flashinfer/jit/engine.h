@@ -41,8 +41,9 @@ struct Module {
 std::vector<Module> modules();
 
 /// While it lives, kernel lookups of this thread load and compile nothing: they record the request and return no kernel
-/// (`why_not`: "being listed, not run"). Selecting a candidate for every case of every op's table this way gives the
-/// list for AOT and warm-up.
+/// (`why_not`: "being listed, not run"; on a GPU none either, but no reason, so that a call of several kernels asks for
+/// all of them; its launch would be an InternalError). Selecting a candidate for every case of every op's table this
+/// way gives the list for AOT and warm-up.
 class KernelCollector {
  public:
   KernelCollector();
