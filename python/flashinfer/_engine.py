@@ -187,6 +187,15 @@ def _replanned(w, name, *args, **kwargs):
     return getattr(type(w), name)(w, *args, **kwargs)
 
 
+def _mask_in_buffer(w, qo_indptr, kv_lens):
+    """The mask of a graph that was planned with one: what its buffer holds now, the bits of each request from a byte on."""
+    buffer, given = constructed(w).get("custom_mask_buf"), _given(w)
+    if buffer is None or not is_graph(w) or given.get("custom_mask") is None and given.get("packed_custom_mask") is None:
+        return {}
+    rows = (int(b) - int(a) for a, b in zip(qo_indptr, qo_indptr[1:]))
+    return {"packed_custom_mask": buffer[:sum((n * int(keys) + 7) // 8 for n, keys in zip(rows, kv_lens))].clone()}
+
+
 # ---- the module that upstream's plan() calls ----
 class Module:
     """Stands for the compiled module of a planned wrapper: engines call its `plan` to plan again from arrays on the host."""
@@ -199,7 +208,10 @@ class Module:
         tensor-core decode, of decode, of MLA. Returns what a wrapper keeps as `_plan_info`."""
         w, names = self._w, type(self._w)._module_plan
         named = dict(zip(names[-1] if isinstance(args[4], int) else names[0], args[3:]))
-        _plan_again(w, _assigned(w, "argument") | {k: v for k, v in named.items() if k in arguments(w)})
+        changes = {k: v for k, v in named.items() if k in arguments(w)} | {"seq_lens": None}  # the new page table has them
+        if "qo_indptr" in named:
+            changes |= _mask_in_buffer(w, args[3], args[5])
+        _plan_again(w, _assigned(w, "argument") | changes)
         return w._plan_info
 
 

@@ -26,6 +26,10 @@ from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, returns_list, source, takes_skip_check
 
 _PACKAGE = __package__
+# Classes that engines compare with another by isinstance, and that one.
+_PARENTS = {"CUDAGraphBatchDecodeWithPagedKVCacheWrapper": "BatchDecodeWithPagedKVCacheWrapper",
+            "BatchAttentionWithAttentionSinkWrapper": "BatchPrefillWithPagedKVCacheWrapper",
+            "BatchPrefillWithCausalBidirectionalRangesWrapper": "BatchPrefillWithPagedKVCacheWrapper"}
 
 
 def _is_compiling():
@@ -65,8 +69,8 @@ class Package:
         for op in self.ops.values():
             if not op.class_name:
                 self._name_again(op)
-        for name, ops in classes.items():
-            self.exports[name] = self._class(name, ops)
+        for name in sorted(classes, key=_PARENTS.__contains__):  # parents first
+            self.exports[name] = self._class(name, classes[name])
         self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed
             self.connect()
@@ -195,7 +199,8 @@ class Package:
             members[attribute] = _members.shown(methods["__init__"], argument, dict(shown))
         _engine_names.add(name, members, methods)
         members["__deepcopy__"] = members["__reduce_ex__"] = _members.no_copy(name)
-        namespace[name] = type(name, (), members)
+        parents = (self.exports[_PARENTS[name]],) if name in _PARENTS else ()
+        namespace[name] = type(name, parents, members)
         return namespace[name]
 
     # ---- the library ----

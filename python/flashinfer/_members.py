@@ -35,7 +35,10 @@ def sink_forward(class_name, name, module):
 
 def _of_constructor(self, op, argument, default):
     args, kwargs = self._kept
-    at = op.names.index(argument) - 1  # without self
+    names = type(self)._operators["__init__"].names if hasattr(type(self), "_operators") else op.names  # of a subclass: it may not take the argument
+    if argument not in names:
+        return default
+    at = names.index(argument) - 1  # without self
     return kwargs.get(argument, args[at] if at < len(args) else default)
 
 

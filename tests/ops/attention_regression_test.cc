@@ -111,14 +111,25 @@ TEST(AttentionRegression, CausalIsAlignedAtTheLastKey) {
   }
 }
 
-TEST(AttentionRegression, AWindowInForwardAloneIsRejected) {
+/// SGLang plans without the window that it gives to forward(): there it holds. A plan's own window stays.
+TEST(AttentionRegression, AWindowInForwardAloneHolds) {
   const Problem p;
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints({0, 5});
+  const Tensor workspace = no_workspace(), qo = ints({0, static_cast<int32_t>(p.rows)});
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
-  w.plan(prefill_plan(p, pages, qo));
-  expect_error(ErrorKind::kAssertionError, "window_left is 3, but plan() was given -1",
-               [&] { w.forward({.q = p.q, .paged_kv_cache = pages.cache, .window_left = 3}); });
+  BatchPrefillPlan plan = prefill_plan(p, pages, qo);
+  w.plan(plan);
+  Rules rules = causal(p);
+  rules.sees = [sees = rules.sees, off = p.keys - p.rows](int64_t i, int64_t j) {
+    return sees(i, j) && j >= i + off - 3;
+  };
+  expect_values(w.forward({.q = p.q, .paged_kv_cache = pages.cache, .causal = true, .window_left = 3}),
+                expected(p, rules).out, 2e-5, "window 3");
+  plan.window_left = 2;
+  w.plan(plan);
+  for (const int64_t other : {3, -1})
+    expect_error(ErrorKind::kAssertionError, str("window_left is ", other, ", but plan() was given 2"),
+                 [&] { w.forward({.q = p.q, .paged_kv_cache = pages.cache, .window_left = other}); });
 }
 
 // ---- tables ----

@@ -37,6 +37,7 @@ CONFIGS = {
                        layer_types=["linear_attention", "full_attention"]),
     "Mamba2": dict(vocab_size=128, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, expand=2, state_size=16, n_groups=2, chunk_size=16,
                    pad_token_id=0, bos_token_id=1, eos_token_id=None),
+    "Zamba2": dict(COMMON, mamba_headdim=16, n_mamba_heads=8, mamba_d_state=16, mamba_ngroups=2, chunk_size=16, layers_block_type=["mamba", "hybrid"]),  # adapters
     "NemotronH": dict(COMMON, mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16, n_groups=2, chunk_size=16, hybrid_override_pattern="M*"),
 }
 

@@ -29,7 +29,7 @@ def attention(module, query, key, value, attention_mask, dropout=0.0, scaling=No
         raise RuntimeError("flashinfer attention has no backward: call the model under torch.no_grad() or torch.inference_mode()")
     if dropout:
         raise NotImplementedError(f"flashinfer attention has no dropout, but dropout is {dropout}: call model.eval()")
-    causal = module.is_causal if is_causal is None else is_causal
+    causal = getattr(module, "is_causal", True) if is_causal is None else is_causal  # as in transformers' own functions
     sinks = getattr(module, "sinks", None) if s_aux is None else s_aux
     options = {"causal": bool(causal), "window_left": -1 if not sliding_window else sliding_window - 1,
                "logits_soft_cap": softcap or None, "sm_scale": query.shape[-1] ** -0.5 if scaling is None else float(scaling)}

@@ -178,11 +178,11 @@ def replace_gated_mlps(model):
     return model
 
 
-def _two_products(gate):
-    def forward(self, x):
+def _two_products(gate):  # a call with more than x (Zamba2's adapter of a layer) is the model's own
+    def forward(self, x, *args, **kwargs):
         original = type(self).forward
-        if not _plain(x, self.gate_proj.weight):
-            return original(self, x)
+        if args or kwargs or not _plain(x, self.gate_proj.weight):
+            return original(self, x, *args, **kwargs)
 
         def ours():
             rows, width = x.reshape(-1, x.shape[-1]), self.gate_proj.out_features
@@ -197,10 +197,10 @@ def _two_products(gate):
 
 
 def _one_product(gate):
-    def forward(self, x):
+    def forward(self, x, *args, **kwargs):
         original = type(self).forward
-        if not _plain(x, self.gate_up_proj.weight):
-            return original(self, x)
+        if args or kwargs or not _plain(x, self.gate_up_proj.weight):
+            return original(self, x, *args, **kwargs)
         return checked((type(self), gate), lambda: self.down_proj(gate(self.gate_up_proj(x))), lambda: original(self, x))
 
     return forward

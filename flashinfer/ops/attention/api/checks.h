@@ -246,10 +246,11 @@ void check_lse(const Run& a) {
 
 inline op::Shape rows_heads(int64_t rows, int64_t heads) { return {2, {rows, heads}}; }
 inline op::Shape rows_heads_dim(int64_t rows, int64_t heads, int64_t dim) { return {3, {rows, heads, dim}}; }
-/// forward(): the last plan with what this older form of run() replaces.
+/// forward(): the last plan with what this older form of run() replaces. It gives a window to a plan without one.
 template <class Forward>
 Plan forward_plan(const Forward& a) {
   Plan p = plan_of(a.self);
+  if (p.window_left < 0) p.window_left = std::max<int64_t>(a.window_left, -1);
   check_window(p, a.window_left);
   if constexpr (requires { a.causal; }) p.causal = a.causal || p.prefix_len.defined();
   set_options(p, {p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});

@@ -69,7 +69,7 @@ struct BatchDecodeRun {
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };
-/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left too where plan() was given none.
 struct BatchDecodeForward {
   op::Object* self = nullptr;
   TensorView q;

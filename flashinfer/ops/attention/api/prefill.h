@@ -83,7 +83,7 @@ struct BatchPrefillRun {
   std::optional<double> skip_softmax_threshold_scale_factor{};  // without effect: nothing is skipped
   std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // unsupported when true
 };
-/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left too where plan() was given none.
 struct BatchPrefillForward {
   op::Object* self = nullptr;
   TensorView q;

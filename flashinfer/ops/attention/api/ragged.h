@@ -65,7 +65,7 @@ struct BatchRaggedRun {
   std::optional<bool> enable_pdl{};
   std::optional<op::PagedKv> kv_cache_sf{};  // (k_sf, v_sf) of NVFP4 K and V
 };
-/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left too where plan() was given none.
 struct BatchRaggedForward {
   op::Object* self = nullptr;
   TensorView q, k, v;
