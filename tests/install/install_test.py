@@ -309,6 +309,10 @@ class Packages(unittest.TestCase):
                        env={**os.environ, "FLASHINFER_LIB_DIR": str(BUILD / "lib"), "CARGO_TARGET_DIR": folder + "/target"})
             self.assertEqual(0, done.returncode)
             self.assertIn("largest difference from the plain loop", done.stdout)
+            wrong = subprocess.run(["cargo", "build", "--offline", "--quiet"], cwd=crate, capture_output=True, text=True,
+                                   env={**os.environ, "FLASHINFER_LIB_DIR": folder, "CARGO_TARGET_DIR": folder + "/target"})
+            self.assertNotEqual(0, wrong.returncode)
+            self.assertIn(f"FLASHINFER_LIB_DIR is '{folder}', which has no libflashinfer.so", wrong.stderr)
 
     def test_recipes(self):
         with tempfile.TemporaryDirectory() as folder:  # the port's commands that vcpkg defines do nothing here

