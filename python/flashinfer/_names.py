@@ -22,6 +22,7 @@ HOMES = {
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu fp8_qkv_qknorm_rope",
+    "_gdn_bf16": "gated_delta_rule_mtp_bf16",
     "_kda": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper packed_kda_decode recurrent_kda recurrent_kda_decode",
     "_kda_prepared": "prepare_bf16_kda_prefill prepare_tf32_kda_prefill",
     "_mamba": "SSDCombined allocate_checkpointing_ssu_scratch compute_seq_chunk_cumsum replayssm_materialize ssd_combined_fwd tile_state_size",
@@ -429,6 +430,7 @@ MODULES = {
     "gdn_decode":
         "gated_delta_rule_decode gated_delta_rule_decode_pretranspose gated_delta_rule_mtp gated_delta_rule_replayssm_commit ugpu_state_pool",
     "gdn_kernels": "",
+    "gdn_kernels.gdn_decode_bf16_state": "gated_delta_rule_mtp=gated_delta_rule_mtp_bf16",
     "gdn_prefill": "chunk_gated_delta_rule",
     "gdp_prefill": "chunk_gated_delta_product",
     "gemm":

@@ -102,6 +102,21 @@ def test_tokens_of_one_call_are_tokens_of_several(width):
     assert torch.equal(again, out) and torch.equal(frozen, pool(3, width=width))
 
 
+def test_the_name_that_sglang_imports_for_bf16_states():
+    from flashinfer.gdn_kernels.gdn_decode_bf16_state import gated_delta_rule_mtp as mtp_bf16
+
+    x, slots, indices = inputs(2, 3), pool(4, torch.bfloat16), torch.tensor([3, 1], dtype=torch.int32)
+    want, _ = gated_delta_rule_mtp(**x, initial_state=slots, initial_state_indices=indices, disable_state_update=True)
+    states = torch.zeros(2, 3, HV, V, K, dtype=torch.bfloat16)
+    out = mtp_bf16(**x, softplus_beta=1.0, softplus_threshold=20.0, initial_state_source=slots, initial_state_indices=indices, scale=None, output=None,
+                   use_qk_l2norm_in_kernel=True, intermediate_states_buffer=states, disable_state_update=True)
+    assert torch.equal(out, want) and torch.equal(slots, pool(4, torch.bfloat16)) and states.any()
+    with pytest.raises(NotImplementedError, match="softplus_beta is 2.0, but only 1.0"):
+        mtp_bf16(**x, softplus_beta=2.0, initial_state_source=slots)
+    with pytest.raises(ValueError, match="initial_state_source is torch.float32, but must be torch.bfloat16"):
+        mtp_bf16(**x, initial_state_source=slots.float())
+
+
 def test_a_slot_for_each_token():
     x, slots = inputs(2, 3), pool(9)
     where = torch.tensor([[4, -1, 5], [6, 7, 1]], dtype=torch.int32)
