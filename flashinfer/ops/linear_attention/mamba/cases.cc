@@ -77,6 +77,8 @@ constexpr op::Case kSsdChunkScan[] = {
     {"odd_state", "x=bf16:1x9x2x5 dt=f32:1x9x2 A=f32:2:uniform(-4,0) B=bf16:1x9x1x7 C=bf16:1x9x1x7 dt_min=0.0"},
     {"f32", FI_SSD("f32", "70") "D=f32:4 dt_bias=f32:4 z=f32:1x70x4x16 cu_seqlens=i64:[0,0,33,70] initial_states=f32:3x4x16x32 "
      "state_dtype=float32 checkpoint_token_indices=i64:[0,20,33] checkpoint_state_slots=i64:[3,0,2] checkpoint_states=f32:4x4x16x32"},
+    {"one_token", FI_SSD("f32", "3") "cu_seqlens=i32:[0,1,2,3] initial_states=f32:3x4x16x32 state_dtype=float32 checkpoint_token_indices=i32:[1,1,3] "
+     "checkpoint_state_slots=i32:[2,0,-1] checkpoint_states=f32:4x4x16x32"},
     {"f16", FI_SSD("f16", "40") "state_dtype=float16"},
     {"wide", FI_SSD_WIDE("150", "4", "64", "128") "D=f32:4 z=bf16:1x150x4x64 dt_bias=f32:4 cu_seqlens=i32:[0,1,1,80,150] initial_states=f32:4x4x64x128 "
      "state_dtype=float32 checkpoint_token_indices=i32:[0,-1,77,144] checkpoint_state_slots=i32:[2,0,1,0] checkpoint_states=f32:3x4x64x128", "cpu",

@@ -146,7 +146,7 @@ class Ssu {
   }
 
   bool from_pool_to_pool() const {
-    return !kInt && r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds;
+    return !kInt && !p.dst && r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds;
   }
   /// Rows [0, its result), 16 at a time.
   int64_t update_strips() {
