@@ -155,6 +155,10 @@ const Row kRows[] = {
      "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=bf16:48x1x128:uniform(-2,0) beta=bf16:48x1:uniform(0,1) "
      "cu_seqlens=i32:[0,48] state=f32:1x1x64x128",
      48 + 11},
+    {"gdn_chunk", "chunk_gated_delta_rule",
+     "q=bf16:130x1x128 k=bf16:130x1x128 v=bf16:130x1x64 g=f32:130x1:uniform(0.9,1) beta=f32:130x1:uniform(0,1) "
+     "cu_seqlens=i32:[0,130] initial_state=f32:1x1x64x128 output_final_state=True use_qk_l2norm_in_kernel=True",
+     8},
     {"gdn_channels", "chunk_gated_delta_rule2",
      "q=bf16:48x1x128 k=bf16:48x1x128 v=bf16:48x1x64 g=f32:48x1x128:uniform(-2,0) beta=bf16:48x1x128 w=bf16:48x1x64 "
      "cu_seqlens=i32:[0,48] initial_state=f32:1x1x64x128 output_final_state=True use_qk_l2norm_in_kernel=True",

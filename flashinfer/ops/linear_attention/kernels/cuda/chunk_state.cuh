@@ -32,29 +32,35 @@ FI_GLOBAL_FN float of_column(const Acc (&x)[2], uint32_t j) {
 /// Infinite or NaN.
 FI_GLOBAL_FN bool not_finite(float x) { return x - x != 0.0f; }
 
+/// Of 16 rows or columns of a tile, the value channel of the one that a lane holds in half h of a register tile: in
+/// order, or, kQuads, so that a lane's two columns of one half and of the other are four channels side by side.
+template <bool kQuads>
+FI_GLOBAL_FN uint32_t channel_of(uint32_t at, uint32_t h) {
+  return kQuads ? at / 2 * 4 + 2 * h + at % 2 : at + 8 * h;
+}
 /// f(element, its pair's place) for each pair of the warp's rows 16 warp .. + 16 of a state, of which `rows` exist.
 /// Rows are aligned to 16 bytes.
-template <int N, class T, class F>
+template <int N, bool kQuads, class T, class F>
 FI_GLOBAL_FN void each_pair(T* tile, int64_t stride, int32_t rows, F f) {
 #pragma unroll
   for (int i = 0; i < 4; i += 2) {
-    const uint32_t row = warp_row() + lane_row() + static_cast<uint32_t>(i) / 2 * 8;
+    const uint32_t row = warp_row() + channel_of<kQuads>(lane_row(), static_cast<uint32_t>(i) / 2);
     if (static_cast<int32_t>(row) >= rows) continue;
     T* const at = tile + row * stride + lane_pair();
 #pragma unroll
     for (int j = 0; j < N; ++j) f(at + 8 * j, i, j);
   }
 }
-template <int N, class T>
+template <bool kQuads = false, int N, class T>
 FI_GLOBAL_FN void load_state(Acc (&s)[N], const T* tile, int64_t stride, int32_t rows) {
-  each_pair<N>(tile, stride, rows, [&](const T* at, int i, int j) {
+  each_pair<N, kQuads>(tile, stride, rows, [&](const T* at, int i, int j) {
     const Pack<T, 2> x = load<2>(at);
     s[j].r[i] = to_f32(x[0]), s[j].r[i + 1] = to_f32(x[1]);
   });
 }
-template <int N, class T>
+template <bool kQuads = false, int N, class T>
 FI_GLOBAL_FN void store_state(const Acc (&s)[N], T* tile, int64_t stride, int32_t rows) {
-  each_pair<N>(tile, stride, rows, [&](T* at, int i, int j) {
+  each_pair<N, kQuads>(tile, stride, rows, [&](T* at, int i, int j) {
     store(at, Pack<T, 2>{{from_f32<T>(s[j].r[i]), from_f32<T>(s[j].r[i + 1])}});
   });
 }

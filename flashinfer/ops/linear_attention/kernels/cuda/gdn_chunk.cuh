@@ -47,10 +47,10 @@ struct GdnChunkBlock {
   FI_GLOBAL_FN void load_state(int64_t slot) {
     clear(s);
     if (!p.in.data || slot < 0 || slot >= p.in_slots) return;
-    with_states(p.in, [&](auto* data) { linear::load_state(s, tile(data, slot, p.in), p.in.row, kValues); });
+    with_states(p.in, [&](auto* data) { linear::load_state<true>(s, tile(data, slot, p.in), p.in.row, kValues); });
   }
   FI_GLOBAL_FN void store_state(const GdnStateTensor& t, int64_t slot) {
-    with_states(t, [&](auto* data) { linear::store_state(s, tile(data, slot, t), t.row, kValues); });
+    with_states(t, [&](auto* data) { linear::store_state<true>(s, tile(data, slot, t), t.row, kValues); });
   }
   template <class T>
   FI_GLOBAL_FN T* tile(T* data, int64_t slot, const GdnStateTensor& t) const {
@@ -113,15 +113,18 @@ struct GdnChunkBlock {
     multiply_rows<kPieces>(acc, k, row(), s_low, 0, 8);
     const bf16_t* const values = static_cast<const bf16_t*>(p.v.data) + packed_at(p.v, 0, h, heads()) + first_value;
 #pragma unroll
-    for (uint32_t j = 0; j < 8; ++j)
+    for (uint32_t j = 0; j < 8; j += 2)
 #pragma unroll
       for (uint32_t e = 0; e < 4; e += 2) {
-        const uint32_t i = row() + group() + e / 2 * 8, c = 8 * j + pair();
-        Pack<bf16_t, 2> v{};
-        if (static_cast<int32_t>(i) < count) v = load<2>(values + (token + i) * p.v.token + c);
+        const uint32_t i = row() + group() + e / 2 * 8;
+        Pack<bf16_t, 4> v{};  // of both tiles: a whole sector for four lanes
+        if (static_cast<int32_t>(i) < count) v = load<4>(values + (token + i) * p.v.token + 8 * j + 2 * pair());
         const float b = beta[i];
-        store_shared(r + square(i, c), Pack<float, 2>{{b * (to_f32(v[0]) - decays.since_begin(i, acc[j].r[e])),
-                                                       b * (to_f32(v[1]) - decays.since_begin(i, acc[j].r[e + 1]))}});
+#pragma unroll
+        for (uint32_t t = 0; t < 2; ++t)
+          store_shared(r + square(i, 8 * (j + t) + pair()),
+                       Pack<float, 2>{{b * (to_f32(v[2 * t]) - decays.since_begin(i, acc[j + t].r[e])),
+                                       b * (to_f32(v[2 * t + 1]) - decays.since_begin(i, acc[j + t].r[e + 1]))}});
       }
   }
   /// U by blocks of 16 rows; a column is of two threads, which solve a block both, store U the one and U e^(L_C - L)
@@ -213,13 +216,14 @@ struct GdnChunkBlock {
   FI_GLOBAL_FN void put(const Acc (&o)[8], int64_t token, int32_t count) const {
     bf16_t* const out = static_cast<bf16_t*>(p.out) + h * p.out_head + first_value;
 #pragma unroll
-    for (uint32_t j = 0; j < 8; ++j)
+    for (uint32_t j = 0; j < 8; j += 2)
 #pragma unroll
       for (uint32_t e = 0; e < 4; e += 2) {
         const uint32_t i = row() + group() + e / 2 * 8;
         if (static_cast<int32_t>(i) < count)
-          store(out + (token + i) * p.out_token + 8 * j + pair(),
-                Pack<bf16_t, 2>{{from_f32<bf16_t>(o[j].r[e]), from_f32<bf16_t>(o[j].r[e + 1])}});
+          store(out + (token + i) * p.out_token + 8 * j + 2 * pair(),
+                Pack<bf16_t, 4>{{from_f32<bf16_t>(o[j].r[e]), from_f32<bf16_t>(o[j].r[e + 1]),
+                                 from_f32<bf16_t>(o[j + 1].r[e]), from_f32<bf16_t>(o[j + 1].r[e + 1])}});
       }
   }
   FI_GLOBAL_FN void update_state() {
