@@ -114,6 +114,19 @@ class MixedCommHandler:
         """NCCL_TP_DP for ops of two steps, else NCCL_ONE."""
         return MixedCommMode.NCCL_TP_DP if op >= MixedCommOp.ALLREDUCE_ALLGATHER else MixedCommMode.NCCL_ONE
 
+    def checkpoint_prepare(self):
+        """Gives the memory back until checkpoint_restore. Collective; as of create_allreduce_fusion_workspace's workspaces."""
+        self._workspace.checkpoint_prepare()
+
+    def checkpoint_restore(self, comm_backend):
+        """Makes the memory again with the ranks of `comm_backend`, which have the same numbers. Collective.
+
+        Raises:
+            RuntimeError: without checkpoint_prepare
+            ValueError: another rank or number of ranks
+        """
+        self._workspace.checkpoint_restore(comm_backend)
+
     def shutdown(self):
         """Gives the memory back.
 

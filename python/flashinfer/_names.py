@@ -229,7 +229,7 @@ MODULES = {
     "comm.abstractions": "CommBackend",
     "comm.allreduce":
         "allreduce_fusion create_allreduce_fusion_workspace is_mnnvl_cutedsl_supported MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
-    "comm.comm_backend": "MPIBackend ShmBackend TorchDistBackend",
+    "comm.comm_backend": "MPIBackend MpiComm ShmBackend TorchDistBackend",
     "comm.mapping": "Mapping",
     "comm.mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
     "comm.mnnvl": "CommBackend MnnvlConfig MnnvlMemory MpiComm TorchDistBackend",

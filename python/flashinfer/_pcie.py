@@ -12,7 +12,7 @@ _fusion = _make.package.exports["allreduce_fusion"]
 _gather = _make.package.exports["all_gather"]
 _scatter = _make.package.exports["reduce_scatter"]
 _PACK = 16  # bytes
-_BLOCKS = 128
+_BLOCKS, _BLOCKS_OF_ROWS = 128, 64
 
 
 def _trace(collective, rows, result, reference):
@@ -179,7 +179,7 @@ class _Rows(_Workspace):
 
     _dtypes = "float16 bfloat16 float32"
 
-    def __init__(self, group, max_numel, dtype=None, max_blocks=_BLOCKS, tune_batches=None, tune_cache=None):
+    def __init__(self, group, max_numel, dtype=None, max_blocks=_BLOCKS_OF_ROWS, tune_batches=None, tune_cache=None):
         super().__init__(group, max_numel, dtype, max_blocks)
 
     def _why_not(self, inp, elements):

@@ -81,7 +81,7 @@ def check_nvshmem(backend, rank):
         nvshmem.free_tensor(source)
     with pytest.raises(ValueError, match="is not one of malloc"):
         nvshmem.free_tensor(torch.zeros(3))
-    with pytest.raises(NotImplementedError, match="nvshmem.malloc: device is cuda:0"):
+    with pytest.raises(NotImplementedError, match="nvshmem.malloc: rank 0: device is cuda:0"):
         nvshmem.malloc((4,), BF16, "cuda:0")
     wrong = torch.zeros(RANKS, 3, dtype=torch.uint8)
     with pytest.raises(ValueError, match="an even number of bytes"):

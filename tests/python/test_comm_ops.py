@@ -105,6 +105,10 @@ def check_mixed(backend, rank):
     h = handler(None, RANKS, use_autotune=False)
     assert h.get_valid_op_list() == [Op.ALLGATHER, Op.REDUCESCATTER] and h.dp_rank == rank
     assert torch.equal(comm.run_mixed_comm(Op.ALLGATHER, h, x), torch.cat([inputs(r) for r in range(RANKS)]))
+    h.checkpoint_prepare()
+    with pytest.raises(RuntimeError, match="workspace has no group"):
+        comm.run_mixed_comm(Op.ALLGATHER, h, x)
+    h.checkpoint_restore(backend)
     half, out = TOKENS // RANKS, torch.empty(TOKENS // RANKS, HIDDEN, dtype=torch.bfloat16)
     assert comm.run_mixed_comm(Op.REDUCESCATTER, h, x, out) is out and torch.equal(out, summed()[half * rank:half * (rank + 1)])
     with pytest.raises(ValueError, match="divisible by dp_size"):
