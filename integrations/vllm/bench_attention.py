@@ -6,6 +6,7 @@
 The step's metadata (vLLM's schedule, the plugin's plan) is made once, as for the layers of a step, and is not timed."""
 
 import argparse
+import os
 import statistics
 import time
 
@@ -100,6 +101,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
     a = parser.parse_args()
+    os.environ["FLASHINFER_NUM_THREADS"] = str(a.threads)  # read when flashinfer is imported, below
     torch.set_num_threads(a.threads)
     step = Step(a)
     isa, theirs, their_out = vllm(step)
