@@ -83,7 +83,7 @@ class CutlassBf16Runner(MoERunner):
         return cutlass_fused_moe(x, ids, scales, w1, w2, x.dtype, [], swiglu_alpha=alpha, swiglu_beta=beta, swiglu_limit=limit,
                                  ep_size=self.config.routing.num_experts // self.num_local,
                                  ep_rank=self.config.experts.local_expert_offset // self.num_local,
-                                 activation_type=self.config.activation.type, enable_pdl=self.config.execution.enable_pdl)
+                                 activation_type=self.config.activation.type, enable_pdl=self.config.execution.enable_pdl)[0]
 
 
 class TrtllmBf16RoutedRunner(MoERunner):
@@ -241,7 +241,7 @@ class CutlassQuantisedRunner(QuantisedRunner):
                                  input_sf=None if sf is None else sf.view(torch.uint8), swizzled_input_sf=False, swiglu_alpha=alpha, swiglu_beta=beta,
                                  swiglu_limit=limit, ep_size=self.config.routing.num_experts // self.num_local,
                                  ep_rank=self.config.experts.local_expert_offset // self.num_local, activation_type=self.config.activation.type,
-                                 enable_pdl=self.config.execution.enable_pdl, **self.flags)
+                                 enable_pdl=self.config.execution.enable_pdl, **self.flags)[0]
 
 
 def _cutlass(name, key, weight, inputs, **flags):

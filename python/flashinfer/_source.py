@@ -15,7 +15,7 @@ _CHECKED = frozenset(
 
 
 # Functions that return a list always, [output] where they return one tensor: programs take its element.
-_LISTS = frozenset("trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_mxint4_block_scale_moe trtllm_mxint4_block_scale_routed_moe".split())
+_LISTS = frozenset("cutlass_fused_moe trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_mxint4_block_scale_moe trtllm_mxint4_block_scale_routed_moe".split())
 
 
 def returns_list(op):
@@ -98,8 +98,9 @@ def _tail(op):
         many = f"_many(r, ({', '.join(given)}), {op.first_array}, _Tensor)"
         return f"    return {_in_form(op, _named(op, many))}\n"
     given = given or ["None"]
-    lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
-    return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
+    lines = f"    if r is None: return {_in_form(op, given[0])}\n" if given[0] != "None" else ""
+    result = _in_form(op, f"_like(r, {op.first_array}) if r.__class__ is _Tensor else r")
+    return f"{lines}    return {result}\n"
 
 
 def _noted(op):

@@ -162,7 +162,7 @@ def experts(x, ids, scales, first, count, weights):
     """The weighted sum of the results of experts [first, first + count); other ids add nothing."""
     own = (ids >= first) & (ids < first + count)
     return flashinfer.fused_moe.cutlass_fused_moe(x, torch.where(own, ids - first, 0).int(), torch.where(own, scales, 0.0),
-                                                  weights[0][first:first + count].contiguous(), weights[1][first:first + count].contiguous(), x.dtype, None)
+                                                  weights[0][first:first + count].contiguous(), weights[1][first:first + count].contiguous(), x.dtype, None)[0]
 
 
 def check_a_mixture_of_experts_is_that_of_one_process(backend, rank):

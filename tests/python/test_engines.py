@@ -206,6 +206,17 @@ def test_vllm_asks_for_scales_of_latent_caches():
     assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
 
 
+def test_a_mixture_of_experts_as_sglang_and_vllm_call_it():
+    """SGLang takes element 0 of the result, which of a tensor would be its first row; vLLM reads `output`."""
+    x, w1, w2 = torch.randn(3, 64).bfloat16(), torch.randn(2, 128, 64).bfloat16(), torch.randn(2, 64, 64).bfloat16()
+    call = dict(input=x, token_selected_experts=i32(0, 1, 0).view(3, 1), token_final_scales=torch.ones(3, 1), fc1_expert_weights=w1, fc2_expert_weights=w2,
+                output_dtype=x.dtype, quant_scales=None, ep_size=1, ep_rank=0, tp_size=1, tp_rank=0, tune_max_num_tokens=4)
+    made = flashinfer.fused_moe.cutlass_fused_moe(**call)
+    assert type(made) is list and len(made) == 1 and made[0].shape == x.shape
+    output = torch.empty_like(x)
+    assert flashinfer.fused_moe.cutlass_fused_moe(**call, output=output)[0] is output and torch.equal(output, made[0])
+
+
 # ---- vLLM ----
 def test_vllm_prefill_and_decode(cache, workspace):
     """What its attention back end does at every step and layer."""

@@ -172,7 +172,7 @@ def test_interleaved_experts_give_the_bits_of_plain_ones(kind, dtype):
     rest = [] if kind == "fp4" else [(torch.rand(1, k) + 0.5).bfloat16(), (torch.rand(1, inter) + 0.5).bfloat16(), *[torch.empty(0, dtype=dtype)] * 2, torch.rand(e), torch.rand(e)]
 
     def run(codes, scales, rest, **more):
-        return flashinfer.fused_moe.cutlass_fused_moe(x, ids, weights, *codes, dtype, quant_scales=[*scales, *rest], use_w4_group_scaling=True, **more)
+        return flashinfer.fused_moe.cutlass_fused_moe(x, ids, weights, *codes, dtype, quant_scales=[*scales, *rest], use_w4_group_scaling=True, **more)[0]
 
     sm90 = [flashinfer.fused_moe.interleave_moe_weights_for_sm90_mixed_gemm(c, kind) for c in codes]
     if kind == "fp4":  # as engines pass them
