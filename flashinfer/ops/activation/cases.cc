@@ -18,6 +18,7 @@ constexpr op::Case kSilu[] = {
     {"no_rows", "input=bf16:0x128"},
     {"no_width", "input=bf16:3x0"},
     {"wide", "input=bf16:3x16386"},
+    {"part_of_a_block", "input=bf16:2x6160"},  // aligned, and the last 256 pieces of a row are not full
     {"bench", "input=bf16:16384x8192", "cpu", op::kBench},
 };
 constexpr op::Case kGelu[] = {

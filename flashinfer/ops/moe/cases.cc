@@ -30,6 +30,10 @@ constexpr op::Case kFused[] = {
      "input=bf16:5x64 token_selected_experts=i32:5x2:randint(0,4) token_final_scales=f32:5x2:uniform(0,1) fc1_expert_weights=bf16:4x96x64:normal(0,0.1) "
      "fc2_expert_weights=bf16:4x64x48:normal(0,0.1) output_dtype=bfloat16 quant_scales=None",
      "cpu", op::kAot},
+    {"more_entries_than_threads",
+     "input=bf16:150x32 token_selected_experts=i32:150x2:randint(0,2) token_final_scales=f32:150x2:uniform(0,1) "
+     "fc1_expert_weights=bf16:2x32x32:normal(0,0.1) fc2_expert_weights=bf16:2x32x16:normal(0,0.1) "
+     "output_dtype=bfloat16 quant_scales=None"},
     {"one_token",
      "input=bf16:1x130 token_selected_experts=i64:1x8:perm token_final_scales=f32:1x8:uniform(0,1) fc1_expert_weights=bf16:8x34x130:normal(0,0.1) "
      "fc2_expert_weights=bf16:8x130x17:normal(0,0.1) output_dtype=float32 quant_scales=None"},
