@@ -26,7 +26,7 @@ def get_shuffle_matrix_a_row_indices(input_tensor, epilogue_tile_m):
 def interleave_moe_scales_for_sm90_mixed_gemm(scales, group_size=32):
     """Scales [experts, n, k / group_size] of 4-bit weights in the order that FlashInfer's kernels for SM90 read, contiguous
     [experts, n / 64, k / 128, 64 / q, q * c]: c = 128 / group_size scales of 128 columns, of q = 16 / (bytes of a scale) / c rows that are
-    64 / q apart. `cutlass_fused_moe` on a CPU takes them with weights of `interleave_moe_weights_for_sm90_mixed_gemm`; in plain order both are
+    64 / q apart. `cutlass_fused_moe` takes them with weights of `interleave_moe_weights_for_sm90_mixed_gemm`; in plain order both are
     faster. The order is that of FlashInfer's results.
 
     Raises:
@@ -58,7 +58,7 @@ def interleave_moe_weights_for_sm90_mixed_gemm(weight, quant_type="fp4"):
     "fp4" (MXFP4 beside bf16): the 16 bits 8 u + d, d < 8, hold (r, c), (r + 8, c), (r, c + 8) and (r + 8, c + 8), bits of one code apart.
     "int4", "fp4_fp8": the 16 bits 8 u + 2 (d / 4) + s hold the codes of row r + 8 s in four columns; of "fp4_fp8", whose kernel FlashInfer calls
     Humming, the signs of these eight codes are in the order of columns, row r + 8 first. The orders are those of FlashInfer's results.
-    `cutlass_fused_moe` on a CPU takes "fp4" and "int4" with scales of `interleave_moe_scales_for_sm90_mixed_gemm`.
+    `cutlass_fused_moe` takes "fp4" and "int4" with scales of `interleave_moe_scales_for_sm90_mixed_gemm`.
 
     Raises:
         ValueError: not uint8 of three dimensions, another quant_type, n is no multiple of 16, or k is no multiple of 64

@@ -121,9 +121,6 @@ op::Prepared prepare(const Moe& a) {
   });
 }
 op::Prepared prepare_gpu(const Moe& a, const op::Call& call) {
-  if (has_sm90_order(a))
-    return op::Unsupported{
-        "weights and scales have the order of interleave_moe_*_for_sm90_mixed_gemm; pass plain ones"};
   Layer l = layer_of(a);
   const auto groups = [&](Scale s) {
     const TensorView& t = *scale_of(a, s);
@@ -133,19 +130,25 @@ op::Prepared prepare_gpu(const Moe& a, const op::Call& call) {
                        .batch = t.stride(0),
                        .dtype = t.dtype()};
   };
-  if (mode_of(a) == Mode::kInt4) l.first.grid = groups(Scale::kGroups1), l.second.grid = groups(Scale::kGroups2);
+  const bool int4 = mode_of(a) == Mode::kInt4, sm90 = has_sm90_order(a);
+  GpuCall gpu;
+  if (sm90)
+    gpu.sm90_scales[0] = *scale_of(a, int4 ? Scale::kGroups1 : Scale::kSf1),
+    gpu.sm90_scales[1] = *scale_of(a, int4 ? Scale::kGroups2 : Scale::kSf2);
+  else if (int4)
+    l.first.grid = groups(Scale::kGroups1), l.second.grid = groups(Scale::kGroups2);
   if (a.input_sf)
     l.x_sf = {.bytes = static_cast<const uint8_t*>(a.input_sf->data()),
               .columns = l.hidden / scale_block(l.format),
               .block = static_cast<int32_t>(scale_block(l.format)),
               .layout = a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear,
               .e8m0 = l.format == RowFormat::kMxFp8};
-  const MoeChoicesParams choices{.from = numbers_of(a.token_selected_experts),
-                                 .from_weights = numbers_of(a.token_final_scales),
-                                 .offset = a.ep_rank * l.experts,
-                                 .given = static_cast<int32_t>(l.top_k),
-                                 .local = static_cast<int32_t>(l.experts)};
-  return prepare_cuda(l, {.choices = choices}, call.device);
+  gpu.choices = {.from = numbers_of(a.token_selected_experts),
+                 .from_weights = numbers_of(a.token_final_scales),
+                 .offset = a.ep_rank * l.experts,
+                 .given = static_cast<int32_t>(l.top_k),
+                 .local = static_cast<int32_t>(l.experts)};
+  return prepare_cuda(l, gpu, call.device);
 }
 void reference(const Moe& a) {
   Layer l = layer_of(a);

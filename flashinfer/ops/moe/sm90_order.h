@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 4-bit weights and their scales in the order of FlashInfer's kernels for SM90, which its functions
-// interleave_moe_weights_for_sm90_mixed_gemm and interleave_moe_scales_for_sm90_mixed_gemm make: the CPU puts those of
-// the experts that a call uses back in plain order first. Scales of five dimensions say that both are so.
+// interleave_moe_weights_for_sm90_mixed_gemm and interleave_moe_scales_for_sm90_mixed_gemm make: CPU and GPU put those
+// of the experts that a call uses back in plain order first. Scales of five dimensions say that both are so.
 #pragma once
 #include <span>
 

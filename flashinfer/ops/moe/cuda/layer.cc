@@ -21,6 +21,8 @@ inline constexpr jit::Kernel kCastCuda{"flashinfer/ops/moe/kernels/cuda/layer.cu
                                        "flashinfer::MoeCastCudaParams"};
 inline constexpr jit::Kernel kSumCuda{"flashinfer/ops/moe/kernels/cuda/layer.cuh", "flashinfer::cu::moe_sum",
                                       "flashinfer::MoeSumCudaParams"};
+inline constexpr jit::Kernel kRestoreCuda{"flashinfer/ops/moe/kernels/cuda/sm90_order.cuh",
+                                          "flashinfer::cu::moe_restore", "flashinfer::MoeRestoreParams"};
 using Steps = ops::CudaSteps;
 constexpr int kThreads = 256;
 
@@ -134,8 +136,41 @@ GpuRows tokens_of(Steps& steps, const Layer& l) {
   return quantise(steps, l, l.x, l.x_encode);
 }
 
-void multiply(Steps& steps, const Layer& l, int which, const GpuRows& rows, const TensorView& out, const Sorted& s) {
-  const Weights& w = which == 1 ? l.first : l.second;
+/// Weights in the order of SM90, of the experts that have rows, in plain order.
+Weights in_plain_order(Steps& steps, const Weights& w, const TensorView& scales, const Sorted& s) {
+  const int64_t n = w.data.size(1), k = 2 * w.data.size(2), rows = w.data.size(0) * n, groups = k / 128,
+                line = w.int4 ? 2 : 4;
+  const TensorView codes = steps.scratch({w.data.size(0), n, k / 2}, DType::kU8),
+                   plain = steps.scratch({rows * groups * line / 2}, DType::kU16);
+  const MoeRestoreParams p{.codes = static_cast<const uint8_t*>(w.data.data()),
+                           .codes_to = codes.data_as<uint8_t>(),
+                           .scales = static_cast<const uint16_t*>(scales.data()),
+                           .scales_to = plain.data_as<uint16_t>(),
+                           .offsets = s.offsets.data_as<int32_t>(),
+                           .n = n,
+                           .words = static_cast<int32_t>(k / 4),
+                           .groups = static_cast<int32_t>(groups),
+                           .line = static_cast<int32_t>(line),
+                           .fp4 = !w.int4};
+  add<kRestoreCuda>(steps, p, launch_of(kThreads, rows / 16));
+  Weights restored = w;
+  restored.data = codes;
+  if (w.int4)
+    restored.grid = {.p = static_cast<const float*>(plain.data()),
+                     .line_stride = groups,
+                     .k_stride = 1,
+                     .batch = n * groups,
+                     .dtype = DType::kBF16};
+  else
+    restored.sf.bytes = static_cast<const uint8_t*>(plain.data());
+  return restored;
+}
+
+void multiply(Steps& steps, const Layer& l, const GpuCall& call, int which, const GpuRows& rows, const TensorView& out,
+              const Sorted& s) {
+  const Weights& given = which == 1 ? l.first : l.second;
+  const std::optional<TensorView>& sm90 = call.sm90_scales[which - 1];
+  const Weights w = sm90 ? in_plain_order(steps, given, *sm90, s) : given;
   const bool fp4 = l.format == RowFormat::kNvfp4;
   const gemm::GroupedWork work{.a = rows.data,
                                .b = w.data,
@@ -225,7 +260,10 @@ void finish(Steps& steps, const Layer& l, const TensorView& y, const Sorted& s) 
 }
 
 /// Why the kernels do not take it.
-std::string refusal(const Layer& l) {
+std::string refusal(const Layer& l, const GpuCall& call) {
+  for (const Weights* w : {&l.first, &l.second})
+    if (call.sm90_scales[0] && reinterpret_cast<uintptr_t>(w->data.data()) % 16 != 0)
+      return "weights in the order of SM90 must begin at 16 bytes";
   if (l.first.panels) return "the weights are packed, but kernels for GPUs read unpacked ones";
   if (l.delta && l.delta->stride(0) != l.delta->size(1) * l.delta->stride(1))
     return "the delta of product 1 is strided";
@@ -280,14 +318,14 @@ op::Prepared prepare_activation(MoeActivation kind, const TensorView& x, const T
 }
 
 op::Prepared prepare_cuda(const Layer& l, const GpuCall& call, Device device) {
-  if (std::string why = refusal(l); !why.empty()) return op::Unsupported{std::move(why)};
+  if (std::string why = refusal(l, call); !why.empty()) return op::Unsupported{std::move(why)};
   if (l.tokens == 0) return [] {};
   const auto steps = std::make_shared<Steps>(device);
   const Sorted s = sort(*steps, l, call);
   const TensorView h = steps->scratch({s.entries, l.width}, DType::kF32),
                    y = steps->scratch({s.entries, rows_of_second(l)}, DType::kF32);
-  multiply(*steps, l, 1, tokens_of(*steps, l), h, s);
-  multiply(*steps, l, 2, activate(*steps, l, call, h, s), y, s);
+  multiply(*steps, l, call, 1, tokens_of(*steps, l), h, s);
+  multiply(*steps, l, call, 2, activate(*steps, l, call, h, s), y, s);
   finish(*steps, l, y, s);
   return Steps::prepared(steps);
 }

@@ -21,11 +21,12 @@ MoeResults results_of(const TensorView& t);
 
 /// What a GPU's kernels read where the host would compute a Layer's values first.
 struct GpuCall {
-  MoeChoicesParams choices{};                 // the experts of the tokens, without the arrays that it fills; made of
-  std::optional<MoeRouteParams> route{};      // the routing of logits, where there are some
-  std::optional<TensorView> inter_divisor{};  // of Layer::inter_factor
-  std::optional<TensorView> limit_factor{};   // of Layer::limit
-  float situ_beta = 4, situ_linear = 25;      // of Layer::situ_beta and situ_linear when these are absent
+  MoeChoicesParams choices{};                  // the experts of the tokens, without the arrays that it fills; made of
+  std::optional<MoeRouteParams> route{};       // the routing of logits, where there are some
+  std::optional<TensorView> inter_divisor{};   // of Layer::inter_factor
+  std::optional<TensorView> limit_factor{};    // of Layer::limit
+  std::optional<TensorView> sm90_scales[2]{};  // of weights in the order of SM90 (sm90_order.h): of either product
+  float situ_beta = 4, situ_linear = 25;       // of Layer::situ_beta and situ_linear when these are absent
 };
 inline constexpr jit::Kernel kPermuteCuda{"flashinfer/ops/moe/kernels/cuda/permute.cuh", "flashinfer::cu::moe_permute",
                                           "flashinfer::MoePermuteParams"};

@@ -63,6 +63,20 @@ struct MoePermuteParams {
   int32_t* token_of;
 };
 
+/// 4-bit weights [experts, n, 2 * words bytes] and their scales, `line` bytes for 128 columns, in the order of SM90; to
+/// plain order, of experts with rows (offsets). A block for 16 rows.
+struct MoeRestoreParams {
+  const uint8_t* codes;
+  uint8_t* codes_to;
+  const uint16_t* scales;
+  uint16_t* scales_to;
+  const int32_t* offsets;
+  int64_t n;
+  int32_t words;   // of 16 bits, a row
+  int32_t groups;  // of 128 columns, a row
+  int32_t line, fp4;
+};
+
 /// Stored columns of a product (Weights of layer.h): the logical column i of n is at moe_column(i).
 struct MoeColumns {
   int32_t n = 0, shuffle = 0, interleaved = 0;
