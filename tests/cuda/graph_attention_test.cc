@@ -217,7 +217,7 @@ TEST_F(GraphAttention, ARunDoesNotMakeItsWorkListAgain) {
   // Requests that are not cut: the fake driver fills what it allocates, which partial results would be.
   const double few = seconds_of(1, 1), many = seconds_of(8192, 1);
   RecordProperty("us", std::to_string(many * 1e6));
-  EXPECT_LT(many, 3 * few + 5e-6) << few * 1e6 << " us with one tile";
+  EXPECT_LT(many, 3 * few + 50e-6) << few * 1e6 << " us with one tile";
   EXPECT_GE(gpu().launches.back().config.grid[0], 8192u);
 }
 
