@@ -58,7 +58,7 @@ HELD = {"activation.act_and_mul": (540, 160, 7, 4, 38), "attention.attention_cor
         "cuda.nvfp4_dequantize": (900, 0, 11, 0, 30), "cuda.nvfp4_quantize": (1570, 0, 17, 0, 38), "gemm.gguf_dequantize": (400, 100, 1, 0, 30),
         "linear_attention.causal_conv1d": (1100, 775, 0, 0, 70), "linear_attention.causal_conv1d_states": (440, 110, 0, 0, 50),
         "linear_attention.causal_conv1d_update": (1960, 205, 9, 4, 58), "linear_attention.gdn_channels": (15020, 4385, 3, 1, 246),
-        "linear_attention.gdn_chunk": (26070, 15970, 10, 8, 208), "linear_attention.gdn_columns": (1910, 1505, 2, 0, 164),
+        "linear_attention.gdn_chunk": (25930, 15800, 10, 8, 209), "linear_attention.gdn_columns": (1910, 1505, 2, 0, 164),
         "linear_attention.gdn_commit": (550, 275, 2, 0, 46), "linear_attention.gdn_decode": (1720, 1305, 3, 1, 90),
         "linear_attention.gdn_front": (2870, 275, 11, 4, 86), "linear_attention.kda": (3390, 2270, 2, 0, 142),
         "linear_attention.kda_chunk": (3860, 3165, 2, 0, 244), "linear_attention.kda_fused_conv": (540, 130, 2, 0, 30),

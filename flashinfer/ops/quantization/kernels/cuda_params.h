@@ -38,6 +38,7 @@ struct BlockQuantCudaConfig {
     v("aligned", aligned);
     v("threads", threads);
   }
+  constexpr int min_blocks() const { return 768 / threads; }  // up to 80 registers; left alone, the compiler spills
   friend constexpr bool operator==(const BlockQuantCudaConfig&, const BlockQuantCudaConfig&) = default;
 };
 
