@@ -251,7 +251,8 @@ FI_GLOBAL_FN void finish_row(const AllReduceCudaParams& p, int64_t i, const Valu
 template <AllReduceCudaConfig C>
 FI_GLOBAL_FN void clear_padding(const AllReduceParams& p) {
   if constexpr (C.quant == AllReduceQuant::kGroupFp8) {
-    const int64_t columns = (static_cast<uint32_t>(p.d) / static_cast<uint32_t>(p.group) + 3) / 4 - 1;
+    const uint32_t groups = static_cast<uint32_t>(p.d) / static_cast<uint32_t>(p.group);
+    const int64_t columns = int64_t{ceil_div(groups, 4u)} - 1;
     for (int64_t r = p.last + block_x(); r < p.padded_rows; r += blocks_x())
       for (int64_t c = thread_x(); c < columns; c += C.threads)
         static_cast<uint32_t*>(p.scale_out)[c * p.scale_stride + r] = 0;
