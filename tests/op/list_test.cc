@@ -12,19 +12,19 @@ namespace flashinfer {
 namespace {
 
 /// out = sum of a list.
-struct Sum {
+struct ListSum {
   std::vector<TensorView> list;
   std::optional<std::vector<TensorView>> more;
   TensorView like;
   std::optional<TensorView> out;
 };
-constexpr op::Field kSumFields[] = {
-    op::in<&Sum::list>("list", nullptr, op::same_as("like")),
-    op::in<&Sum::more>("more", nullptr),
-    op::in<&Sum::like>("like", "n d", DType::kF32),
-    op::out<&Sum::out>("out", "n d", op::same_as("like")),
+constexpr op::Field kListSumFields[] = {
+    op::in<&ListSum::list>("list", nullptr, op::same_as("like")),
+    op::in<&ListSum::more>("more", nullptr),
+    op::in<&ListSum::like>("like", "n d", DType::kF32),
+    op::out<&ListSum::out>("out", "n d", op::same_as("like")),
 };
-op::Prepared sum(const Sum& a) {
+op::Prepared list_sum(const ListSum& a) {
   return [&a] {
     for (int64_t i = 0; i < a.out->numel(); ++i) {
       a.out->data_as<float>()[i] = 0;
@@ -32,11 +32,12 @@ op::Prepared sum(const Sum& a) {
     }
   };
 }
-constexpr op::Candidate kSumCandidates[] = {op::cpu<sum>()};
-constinit const op::Op kSum = op::define<Sum>("test_sum", "tests.op", "sum", kSumFields, kSumCandidates, nullptr);
-std::string message(const Sum& a) {
+constexpr op::Candidate kListSumCandidates[] = {op::cpu<list_sum>()};
+constinit const op::Op kListSum =
+    op::define<ListSum>("test_sum", "tests.op", "sum", kListSumFields, kListSumCandidates, nullptr);
+std::string message(const ListSum& a) {
   try {
-    op::call(kSum, a);
+    op::call(kListSum, a);
   } catch (const Error& e) {
     return e.what();
   }
@@ -45,8 +46,8 @@ std::string message(const Sum& a) {
 TEST(Check, ListsOfTensorsAreCheckedAsTensorsAre) {
   std::vector<float> memory(24, 2.0f);
   const TensorView x(memory.data(), {3, 4}), y(memory.data() + 12, {3, 4});
-  Sum a{.list = {x, y}, .like = x};
-  const Tensor out = op::call(kSum, a);
+  ListSum a{.list = {x, y}, .like = x};
+  const Tensor out = op::call(kListSum, a);
   EXPECT_EQ(out.data_as<float>()[11], 4.0f);
   a.list[1] = TensorView(memory.data(), DType::kF16, {3, 4});
   EXPECT_EQ(message(a), "ValueError: test_sum: list[1].dtype is float16, but like.dtype is float32");
