@@ -75,7 +75,7 @@ HELD = {"activation.act_and_mul": (540, 160, 7, 4, 38), "attention.attention_cor
         "norm.rmsnorm": (570, 75, 2, 0, 68), "norm.rmsnorm_fp4": (2290, 310, 7, 1, 76), "norm.rmsnorm_fp8_blocks": (1600, 230, 3, 0, 94),
         "norm.rmsnorm_quant": (1250, 200, 2, 0, 58), "norm.sigmoid_gate_norm": (1260, 190, 3, 0, 92), "page.advance_step": (80, 0, 0, 0, 20),
         "page.append_paged": (280, 30, 3, 0, 24), "page.batch_positions": (150, 35, 0, 0, 18), "page.gather_rows": (280, 130, 0, 0, 26),
-        "page.seq_lens": (100, 0, 0, 0, 22), "quantization.block_dequantize": (300, 115, 4, 1, 26), "quantization.block_quantize": (830, 0, 5, 0, 38),
+        "page.seq_lens": (100, 0, 0, 0, 22), "quantization.block_dequantize": (300, 115, 4, 1, 26), "quantization.block_quantize": (830, 0, 5, 0, 45),
         "quantization.group8": (690, 0, 5, 0, 30), "quantization.nvfp4_cache_scales": (100, 10, 0, 0, 16),
         "quantization.nvfp4_quantize_cache": (640, 0, 6, 0, 38), "quantization.pack_bits": (230, 0, 0, 0, 26),
         "quantization.sage_blocks": (780, 320, 5, 1, 38), "quantization.sage_channels": (490, 235, 0, 0, 48),
