@@ -28,6 +28,12 @@ const op::Op& find(const std::string& name) {
   return *op;
 }
 
+const op::Case& row_named(const op::Op& op, const std::string& name) {
+  for (const op::Case& c : op.cases())
+    if (name == c.name) return c;
+  throw ValueError(str("--case: ", op.name, " has no case named '", name, "'; --list prints them"));
+}
+
 /// What the rows of an op, or some of them, came to.
 struct Tally {
   int passed = 0, failed = 0, unsupported = 0;
@@ -113,8 +119,11 @@ int run(const Options& o) {
   Tally all;
   if (!o.args.empty()) {
     FI_CHECK(!o.op.empty(), ValueError, "--args needs the op's name");
-    run_case(find(o.op), op::Case{.name = "given", .args = o.args.c_str(), .candidate = o.candidate.c_str()}, options,
-             all);
+    const op::Op& op = find(o.op);
+    op::Case given = o.name.empty() ? op::Case{.candidate = o.candidate.c_str()} : row_named(op, o.name);
+    given.name = "given";
+    given.args = o.args.c_str();
+    run_case(op, given, options, all);
     print("%s", all.text.c_str());
   } else {
     const auto rows = rows_of(o, *device);
@@ -147,7 +156,7 @@ void add_cases(CLI::App& app, int& exit_code) {
   CLI::App* c =
       app.add_subcommand("cases", "Run the case tables: every candidate against the double-precision reference");
   c->add_option("op", o->op, "only this op");
-  c->add_option("--case", o->name, "only the case of this name");
+  c->add_option("--case", o->name, "only the case of this name; with --args, that case's tolerance and candidate");
   c->add_option("--args", o->args, "one case as text, e.g. \"input=bf16:4x5120 weight=bf16:5120\"");
   c->add_option("--candidate", o->candidate, "the implementation that must run --args (default cpu)");
   c->add_option("--device", o->device, "where the tensors are: cpu (default), cuda, cuda:N, emu (the CUDA emulator)");
