@@ -168,6 +168,32 @@ TEST(EmulatedVariant, EveryHookWithoutTensorCoresOverCutKeys) {
   LearnedArguments a(1100);
   check_both(learned(DType::kF32), 2, 1100, [&](Device d) { return a.on(d); }, 1, 128);
 }
+/// Each lane leaves the user's loop in a round of its own; barriers and products are for warps that are together.
+TEST(EmulatedVariant, LanesOfALoopComeTogetherBeforeProducts) {
+  AttentionVariant v{.dtype_q = DType::kF16,
+                     .dtype_kv = DType::kF16,
+                     .dtype_o = DType::kF16,
+                     .head_dim_qk = 64,
+                     .head_dim_vo = 64,
+                     .variant_name = "Loop"};
+  v.additional_tensor_names = {"steps"}, v.additional_tensor_dtypes = {"int32_t"};
+  v.variant_decl = with_constructor("Loop", R"(
+  static constexpr bool use_softmax = false;
+  REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    float x = logits * 0.05f;
+    for (int i = 0; i < params.steps[kv_idx]; ++i) x = x * 0.5f + 0.01f;
+    return x;
+  })
+)");
+  std::vector<int32_t> steps;
+  for (int32_t i = 0; i < 70; ++i) steps.push_back(i * 7 % 5);
+  const Tensor of_keys = Tensor::copy_of(std::span<const int32_t>(steps), {70});
+  const jit::Emulation emulation(1);
+  both(
+      v, 20, 70, [&](Device d) { return list({to_device(of_keys.view(), d)}); },
+      [](const auto& cpu, const auto& emu) { expect_near(emu.first, cpu.first, tolerance(DType::kF16)); });
+  EXPECT_EQ(emulation.launches().size(), 1u);
+}
 TEST(EmulatedVariant, ElementsOfQueryAndKey) {
   AttentionVariant v{.dtype_q = DType::kF16,
                      .dtype_kv = DType::kF16,

@@ -89,6 +89,10 @@ FI_CU void barrier_arrive(uint32_t id, uint32_t threads) {
 }
 /// Synchronises the lanes of the mask and orders their memory accesses. Shuffles, votes and mma do not.
 FI_CU void sync_warp(uint32_t mask = kFullMask) { __syncwarp(mask); }
+/// Code of a user ran, whose branches and loops may have left the lanes of the warp apart: until sync_warp() no mma,
+/// ldmatrix, stmatrix or sync_threads(), which are for warps that are together. Has an effect only in the emulator,
+/// which finds them.
+FI_CU void lanes_apart() {}
 /// An assertion in a kernel; has an effect only in the emulator.
 FI_CU void fail(const char*) {}
 #else
@@ -108,6 +112,7 @@ FI_CU void barrier_arrive(uint32_t id, uint32_t threads) { emu::api->barrier(id,
 FI_CU void sync_warp(uint32_t mask = kFullMask) {
   emu::api->meet(emu::Meeting::kSync, mask, nullptr, nullptr, FI_EMU_PC);
 }
+FI_CU void lanes_apart() { emu::api->lanes_apart(FI_EMU_PC); }
 FI_CU void fail(const char* sentence) { emu::api->fail(sentence, FI_EMU_PC); }
 #endif
 

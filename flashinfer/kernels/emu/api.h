@@ -80,6 +80,8 @@ struct Api {
   void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
   void (*fail)(const char* sentence, const void* pc);
+  /// Code ran whose branches and loops may have left the lanes of a warp apart.
+  void (*lanes_apart)(const void* pc);
   /// Index `index` of an array in registers or local memory, of type `type` ("'float [4]'"), is out of range.
   void (*array_bounds)(int64_t index, const char* type, const void* pc);
   /// An access of type `type` through a pointer lies outside the local variable that the pointer is of.

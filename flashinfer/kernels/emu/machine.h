@@ -77,6 +77,7 @@ struct Thread : ThreadInfo {
   uint32_t cluster_phase = 0;    // of that barrier, when it arrived
   const void* cluster_at = nullptr;
   uint32_t barrier_phase[16] = {};  // of each barrier of the block, when it last waited there
+  const void* apart_at = nullptr;   // code that may have left it apart from the other lanes; null: they are together
   LastAccesses last;
   uint32_t repeats = 0;  // of these, one after another
   // Its last load of an atomic's earlier value, without a write since then (order.cc).
@@ -163,6 +164,7 @@ class Machine {
   void* map_shared(const void* p, uint32_t rank, const void* pc);
   void space(const void* p, bool shared, const void* pc);
   void depend_wait() { now_->depended = waited_ = true; }
+  void lanes_apart(const void* pc) { now_->apart_at = pc; }
   void count(Count what, uint32_t n) {
     if (counter_) counter_->instruction(what, n);
   }
@@ -217,6 +219,7 @@ class Machine {
   void report(const char* kind, std::string text, const void* pc1, const void* pc2 = nullptr);
 
   // sync.cc
+  void check_together(const char* what, const void* pc);
   void gather(Barrier& b, Thread& t, const void* pc);
   void release(Barrier& b);
   void check_phase(Barrier& b, uint32_t id, const void* pc);

@@ -46,6 +46,7 @@ Api make_table() {
   a.map_shared = [](const void* p, uint32_t rank, const void* pc) { return machine->map_shared(p, rank, pc); };
   a.space = [](const void* p, uint32_t shared, const void* pc) { machine->space(p, shared != 0, pc); };
   a.depend_wait = [] { machine->depend_wait(); };
+  a.lanes_apart = [](const void* pc) { machine->lanes_apart(pc); };
   a.count = [](Count what, uint32_t n) { machine->count(what, n); };
   a.array_bounds = [](int64_t index, const char* type, const void* pc) { machine->array_bounds(index, type, pc); };
   a.object_bounds = [](const char* type, const void* pc) { machine->object_bounds(type, pc); };
@@ -187,7 +188,7 @@ void Machine::reset(Thread& t) {
   t.done = false, t.depended = !t.gpu->launch().pdl, t.waits_for = nullptr, t.shared = t.of->shared;
   t.groups.clear(), t.open.clear(), t.past.clear();
   for (uint32_t s = 0; s < kScopes; ++s) t.released[s] = {}, t.seen[s] = {};
-  t.cluster_arrived = false, t.repeats = 0, t.stale_at = nullptr;
+  t.cluster_arrived = false, t.repeats = 0, t.stale_at = nullptr, t.apart_at = nullptr;
   std::fill(std::begin(t.barrier_phase), std::end(t.barrier_phase), 0u);
   std::copy_n(t.of->id, 3, t.ThreadInfo::block);
   t.warp->live |= 1u << (t.linear % 32);

@@ -19,6 +19,9 @@ const char* name(Meeting k) {
   }
   return "?";
 }
+/// One instruction that all lanes of the warp execute at once (`.aligned`), as sync_threads is; shuffles and votes wait
+/// for the lanes of their mask.
+bool aligned(Meeting k) { return k == Meeting::kMma || k == Meeting::kMatrixLoad || k == Meeting::kMatrixStore; }
 }  // namespace
 
 void Machine::close_log(Warp& w) {
@@ -29,6 +32,17 @@ void Machine::close_log(Warp& w) {
 void Machine::check_places(const char* what, const void* a, const void* b, const Thread& t) {
   if (a == b || lines_.at(a) == lines_.at(b)) return;
   report("diverged", str("diverged ", what, ": ", who(t), " is at %2, others at %1"), a, b);
+}
+
+/// After code that may have left the running thread apart from the other lanes.
+void Machine::check_together(const char* what, const void* pc) {
+  Thread& t = *now_;
+  if (t.apart_at == nullptr) return;
+  report("converged",
+         str(who(t), " is at ", what,
+             " (%1), which is for warps that are together, after code that may have left its lanes apart (%2), "
+             "without sync_warp between"),
+         pc, std::exchange(t.apart_at, nullptr));
 }
 
 void Machine::gather(Barrier& b, Thread& t, const void* pc) {
@@ -108,6 +122,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
     report("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"),
            b.pc, pc);
   if (id == 0 && !b.came.empty()) check_places("sync_threads", b.pc, pc, t);
+  if (id == 0) check_together("sync_threads", pc);
   if (id == 0 && t.of->live < t.of->threads.size() && b.came.empty())
     report("exit",
            str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live,
@@ -151,6 +166,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
     report("exit", str(who(t), " is at ", name(kind), " (%1) with lanes that have returned or do not exist"), pc);
     stop();
   }
+  if (aligned(kind)) check_together(name(kind), pc);
   size_t i = 0;
   for (; i < w.open.size(); ++i) {
     Met& m = w.open[i];
@@ -188,8 +204,11 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
   if (kind == Meeting::kSync) {
     bool depended = false;
     for (uint32_t j = 0; j < 32; ++j) depended = depended || ((mask >> j & 1) && w.lane[j]->depended);
-    for (uint32_t j = 0; j < 32; ++j)
-      if (mask >> j & 1) w.lane[j]->depended = depended;
+    for (uint32_t j = 0; j < 32; ++j) {
+      if (!(mask >> j & 1)) continue;
+      w.lane[j]->depended = depended;
+      if (mask == w.live) w.lane[j]->apart_at = nullptr;
+    }
   }
   w.open.erase(w.open.begin() + static_cast<std::ptrdiff_t>(i));
   for (uint32_t j = 0; j < 32; ++j)

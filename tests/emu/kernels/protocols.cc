@@ -210,6 +210,43 @@ FI_GLOBAL_FN void two_grid_counters(const P& p) {
   p.out[linear()] = 1.0f;
 }
 
+// ---- lanes that a user's code left apart ----
+
+/// A product behind a loop that each lane leaves in its own round.
+template <bool kBug>
+FI_GLOBAL_FN void apart_at_product(const P& p) {
+  float x = 0;
+  for (uint32_t i = 0; i <= lane(); ++i) x += p.in[i];
+  lanes_apart();
+  if (!kBug) sync_warp();
+  p.out[lane()] = mma<bf16_t>(Frag4{}, Frag2{}, Acc{{x, 0, 0, 0}}).r[0];
+}
+/// Halves of the warp that are together, each alone.
+template <bool kBug>
+FI_GLOBAL_FN void apart_in_halves(const P& p) {
+  store_shared(shared() + 16 * lane(), Pack<char, 16>{});
+  sync_warp();
+  lanes_apart();
+  sync_warp(!kBug ? kFullMask : lane() < 16 ? 0xffffu : 0xffff0000u);
+  p.out[lane()] = static_cast<float>(load_matrix4(shared() + 16 * lane()).r[0]);
+}
+template <bool kBug>
+FI_GLOBAL_FN void apart_at_barrier(const P& p) {
+  tile()[thread_x()] = p.in[thread_x()];
+  lanes_apart();
+  if (!kBug) sync_warp();
+  sync_threads();
+  p.out[thread_x()] = tile()[thread_x() ^ 32];
+}
+/// A shuffle waits for the lanes of its mask, and says nothing of where they go on.
+template <bool kBug>
+FI_GLOBAL_FN void apart_behind_shuffle(const P& p) {
+  lanes_apart();
+  const float x = shuffle(p.in[lane()], lane() ^ 1);
+  if (!kBug) sync_warp();
+  p.out[lane()] = mma<bf16_t>(Frag4{}, Frag2{}, Acc{{x, 0, 0, 0}}).r[0];
+}
+
 // ---- what wrappers take ----
 
 /// The address of the neighbour's shared memory is computed, not mapped.
@@ -303,6 +340,7 @@ using namespace flashinfer;
 PAIR(flag_not_tested) PAIR(flag_of_block_not_tested) PAIR(other_flag) PAIR(handed_on) PAIR(both_enter) PAIR(failed_swap)
 PAIR(mixed_sizes) PAIR(own_counter) PAIR(block_before) PAIR(blocks_before) PAIR(endless_votes) PAIR(endless_barriers)
 PAIR(endless_parameter) PAIR(barrier_zero) PAIR(barrier_for_none) PAIR(half_warps) PAIR(arrival_left) PAIR(arrive_without_wait)
+PAIR(apart_at_product) PAIR(apart_in_halves) PAIR(apart_at_barrier) PAIR(apart_behind_shuffle)
 PAIR(grid_counter_in_use) PAIR(two_grid_counters) PAIR(computed_address) PAIR(copy_to_neighbour)
 PAIR(matrix_of_neighbour) PAIR(matrix_of_global) PAIR(more_than_a_copy) PAIR(load_of_shared) PAIR(store_to_shared)
 PAIR(taken_for_shared) PAIR(taken_for_global) PAIR(lane_out_of_mask) PAIR(lane_32) PAIR(through_pointer)

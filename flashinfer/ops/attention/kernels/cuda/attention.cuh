@@ -139,7 +139,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
   if constexpr (H::kCustom) {
     all_rows = hooks.factor();
     custom_logits(s, st, rows, tile, hooks, seq, first, end, check);
-    sync_warp();  // the user's code may leave lanes apart, and products are for warps that are together
+    sync_warp();  // the user's code may leave lanes apart, and barriers and products are for warps that are together
     if constexpr (!H::kSoftmax) return;
   }
   float old[2];

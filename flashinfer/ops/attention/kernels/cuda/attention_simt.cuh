@@ -173,6 +173,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     }
   }
 
+  if constexpr (H::kCustom) sync_warp();  // the user's code may leave lanes apart, and barriers are for whole warps
   float* outputs = reinterpret_cast<float*>(shared());  // [group][row][dvo]
   float* state = outputs + X::kGroups * R * C.dvo;      // [group][row][2]
 #pragma unroll

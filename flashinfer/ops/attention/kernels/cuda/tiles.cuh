@@ -195,6 +195,7 @@ FI_GLOBAL_FN void transform_own(T* tile, F f) {
     for (int e = 0; e < 8; ++e) x[e] = from_f32<T>(f(to_f32(x[e])));
     store_shared(at, x);
   });
+  sync_warp();  // the user's code may leave lanes apart
 }
 
 }  // namespace flashinfer::cu::attn

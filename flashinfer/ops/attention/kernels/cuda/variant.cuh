@@ -30,23 +30,28 @@ struct Hooks : AttentionVariantHooks<P, V> {
   /// to their greatest logit.
   FI_GLOBAL_FN float factor() const { return variant.sm_scale_log2 > 0.0f ? variant.sm_scale_log2 : 1.0f; }
   FI_GLOBAL_FN float query(float x) const {
-    if constexpr (Has::kQuery) x = variant.QueryTransform(params, x);
+    if constexpr (Has::kQuery) x = variant.QueryTransform(params, x), lanes_apart();
     return x;
   }
   FI_GLOBAL_FN float key(float x) const {
-    if constexpr (Has::kKey) x = variant.KeyTransform(params, x);
+    if constexpr (Has::kKey) x = variant.KeyTransform(params, x), lanes_apart();
     return x;
   }
   /// Whether the variant lets token i see key j, which the call does not mask.
   FI_GLOBAL_FN bool shows(int32_t i, int32_t j, uint32_t head) const {
-    if constexpr (Has::kMask)
-      return variant.LogitsMask(params, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
-    return true;
+    bool seen = true;
+    if constexpr (Has::kMask) {
+      seen = variant.LogitsMask(params, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
+      lanes_apart();
+    }
+    return seen;
   }
   FI_GLOBAL_FN float logit(float x, int32_t i, int32_t j, uint32_t head) const {
-    if constexpr (Has::kLogits)
+    if constexpr (Has::kLogits) {
       x = variant.LogitsTransform(params, x, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head,
                                   head / group);
+      lanes_apart();
+    }
     return Has::kSoftmax && !(variant.sm_scale_log2 > 0.0f) ? x * variant.sm_scale_log2 : x;
   }
   /// Four columns of token i's row: `o` is the sum of weighted values, m its maximum (exponents of 2), d the
@@ -58,6 +63,7 @@ struct Hooks : AttentionVariantHooks<P, V> {
     const bool some = d > 0.0f || d != d;
     float weight = params.v_scale;
     if constexpr (Has::kSoftmax) weight = some ? rescale * params.v_scale / d : 0.0f;
+    if constexpr (Has::kUpdate || Has::kOutput) lanes_apart();
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       if constexpr (Has::kOutput)
