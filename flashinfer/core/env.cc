@@ -225,6 +225,7 @@ struct Parsed {
   int64_t integer = 0;
   double number = 0;
   bool set = false;
+  uint64_t generation = 0;  // reload()s before it was read
 };
 
 bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -317,9 +318,13 @@ const char* parse(const Row& row, const std::string& value, Parsed& out) {
   return nullptr;
 }
 
+/// reload()s so far; changed under the store's lock.
+std::atomic<uint64_t> g_generation{0};
+
 Parsed read(const Row& row) {
   Parsed p;
   p.row = &row;
+  p.generation = g_generation.load(std::memory_order_relaxed);
   if (const char* value = std::getenv(row.variable.name)) {
     p.set = true;
     p.raw = value;
@@ -382,6 +387,20 @@ double number(std::string_view name) { return lookup(name).number; }
 bool flag(std::string_view name) { return lookup(name).integer == 1; }
 const std::string& text(std::string_view name) { return lookup(name).text; }
 
+namespace {
+/// What was parsed once is never freed.
+const Parsed& cached(const char* name, std::atomic<const void*>& parsed) {
+  const auto* p = static_cast<const Parsed*>(parsed.load(std::memory_order_acquire));
+  if (p && p->generation == g_generation.load(std::memory_order_acquire)) [[likely]]
+    return *p;
+  p = &lookup(name);
+  if (!p->row->live) parsed.store(p, std::memory_order_release);
+  return *p;
+}
+}  // namespace
+bool Cached::flag() const { return cached(name_, parsed_).integer == 1; }
+const std::string& Cached::text() const { return cached(name_, parsed_).text; }
+
 std::vector<std::string> list(std::string_view name) {
   std::vector<std::string> out;
   std::string_view rest = lookup(name).text;
@@ -398,6 +417,7 @@ void reload() {
   const std::lock_guard lock(s.mutex);
   for (auto& [name, parsed] : s.parsed) s.forgotten.push_back(std::move(parsed));
   s.parsed.clear();
+  g_generation.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace flashinfer::env

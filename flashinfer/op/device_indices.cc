@@ -12,21 +12,42 @@
 namespace flashinfer::op {
 
 bool checks_device_indices(Device device) {
-  if (device.type == DeviceType::kCPU || !env::flag("FLASHINFER_CUDA_CHECK_INDICES")) return false;
+  static constinit env::Cached checks("FLASHINFER_CUDA_CHECK_INDICES");
+  if (device.type == DeviceType::kCPU || !checks.flag()) return false;
   return device.type != DeviceType::kCUDA || !cuda::capturing(device.index, Context::current().stream);
 }
 
-void check_device_indices(const Op& op, const void* block, Device device) {
+namespace {
+/// Host copies in place of the integer tensors of `device` in `v`, which may hold some in lists; whether there were
+/// any.
+bool replace_indices(Value& v, Device device, std::vector<Tensor>& copies) {
   constexpr DTypeSet kIntegers = DTypeSet(DType::kI32) | DType::kI64 | DType::kU32 | DType::kU64 | DType::kBool;
+  auto* const base = static_cast<Value::Base*>(&v);
+  if (const TensorView* t = v.tensor()) {
+    if (t->device() != device || !kIntegers.has(t->dtype())) return false;
+    copies.push_back(to_device(*t, kCpu));
+    v = copies.back();
+    return true;
+  }
+  bool any = false;
+  if (auto* list = std::get_if<ListValue>(base))
+    for (Value& x : list->items) any |= replace_indices(x, device, copies);
+  else if (auto* tuple = std::get_if<TupleValue>(base))
+    for (Value& x : tuple->items) any |= replace_indices(x, device, copies);
+  else if (auto* dict = std::get_if<DictValue>(base))
+    for (auto& [key, x] : dict->items) any |= replace_indices(x, device, copies);
+  return any;
+}
+}  // namespace
+
+void check_device_indices(const Op& op, const void* block, Device device) {
   if (!op.validate || !checks_device_indices(device)) return;
   const OwnedBlock<> copy(op.block, block);
   std::vector<Tensor> host;
   for (const Field& f : op.fields) {
-    if (!f.assign || (f.role != Role::kIn && f.role != Role::kInOut)) continue;
-    const Views v = f.tensors(block);
-    if (v.empty() || v[0].device() != device || !kIntegers.has(v[0].dtype())) continue;
-    host.push_back(to_device(v[0], kCpu));
-    f.assign(copy.data(), host.back().view());
+    if (f.role != Role::kIn && f.role != Role::kInOut && f.role != Role::kAttr) continue;
+    Value v = f.get(block);
+    if (replace_indices(v, device, host)) f.set(copy.data(), v, f);
   }
   if (!host.empty()) op.validate(copy.data());
 }

@@ -7,8 +7,11 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/op/call.h"
+#include "flashinfer/op/index_checks.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/linear_attention/kda/kda.h"
+#include "flashinfer/ops/sampling/op.h"
 #include "graph_plan.h"
 
 namespace flashinfer::graph_plan_test {
@@ -115,6 +118,61 @@ TEST(CheckIndices, OpsCheckAsOnTheCpu) {
   kda_recurrence(step);  // a slot that the pool does not have counts as none
   const CheckIndices on;
   expect_error(kValue, "read_indices[1] is 5, but state has 5 slots", [&] { kda_recurrence(step); });
+}
+TEST(CheckIndices, ThresholdsAndRowsOfSamplersToo) {
+  const Tensor probs = there(Tensor::zeros({3, 8}, DType::kF32)), k = there(ints({1, -2, 1})),
+               rows = there(ints({0, 3, 1}));
+  TopKSamplingFromProbs call{.probs = probs, .top_k = k, .indices = rows};
+  const auto sample = [&] { top_k_sampling_from_probs(call); };
+  sample();  // a row that is not there gives token 0
+  const CheckIndices on;
+  expect_error(kValue, "indices[1] is 3, but must be in [0, 3) (rows of probs)", sample);
+  call.indices.reset();
+  expect_error(kValue, "top_k[1] is -2, but must be positive", sample);
+}
+
+/// What is found once is found anew after reload().
+TEST(CheckIndices, ACachedVariableFollowsAReload) {
+  static constinit env::Cached checks("FLASHINFER_CUDA_CHECK_INDICES"), rows("FLASHINFER_CUDA_PREFILL_ROWS");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(checks.flag());
+    const CheckIndices on;
+    EXPECT_TRUE(checks.flag());
+    EXPECT_EQ(rows.text(), env::text("FLASHINFER_CUDA_PREFILL_ROWS"));
+  }
+}
+
+struct Lists {
+  TensorView x;
+  std::vector<TensorView> rows;
+  op::Value more{};
+};
+void check_lists(const Lists& a) {
+  const auto check = [&](const char* name, const TensorView& v) {  // as on a GPU, whose memory the host cannot read
+    if (v.device() == kCpu) op::check_index_range(name, v, 0, a.x.size(0), "rows of x");
+  };
+  for (const TensorView& v : a.rows) check("rows", v);
+  for (const op::Value& v : *op::sequence_items(a.more)) check("more", *v.tensor());
+}
+op::Prepared prepare_lists(const Lists&, const op::Call&) {
+  return [] {};
+}
+constexpr op::Field kListFields[] = {op::in<&Lists::x>("x", "n d", op::floats),
+                                     op::in<&Lists::rows>("rows", nullptr, op::indices),
+                                     op::attr<&Lists::more>("more")};
+constexpr op::Candidate kListCandidates[] = {op::cuda<prepare_lists>()};
+constinit const op::Op kListOp =
+    op::define<Lists, check_lists>("lists_of_indices", "tests", "", kListFields, kListCandidates, nullptr);
+TEST(CheckIndices, ArraysInLists) {
+  const Tensor x = there(Tensor::zeros({3, 8}, DType::kF32)), good = there(ints({0, 2})), bad = there(ints({1, 3}));
+  const auto call = [&](const Tensor& second, const Tensor& third) {
+    op::call(kListOp, Lists{.x = x, .rows = {good, second}, .more = op::ListValue{{third}}});
+  };
+  call(bad, bad);
+  const CheckIndices on;
+  call(good, good);
+  expect_error(kValue, "rows[1] is 3, but must be in [0, 3) (rows of x)", [&] { call(bad, good); });
+  expect_error(kValue, "more[1] is 3, but must be in [0, 3) (rows of x)", [&] { call(good, bad); });
 }
 
 TEST(GraphPlan, ADeviceNeedsTheBuffers) {

@@ -61,9 +61,9 @@ void check_seeds(const std::optional<op::ScalarOrTensor>& seed, const std::optio
 void check_rows(const char* name, const TensorView& t, const std::optional<TensorView>& indices, bool check_nan) {
   FI_CHECK(t.size(1) > 0 && t.size(1) <= INT32_MAX, ValueError, name, ".shape[1] is ", t.size(1),
            ", but must be in [1, 2^31)");
-  if (t.device() != kCpu) return;
-  if (indices) op::check_index_range("indices", *indices, 0, t.size(0), str("rows of ", name));
-  if (!check_nan) return;
+  if (indices && indices->device() == kCpu)
+    op::check_index_range("indices", *indices, 0, t.size(0), str("rows of ", name));
+  if (!check_nan || t.device() != kCpu) return;
   ref::for_each_row(t, [&](const ref::Index& row) {
     for (int64_t i = 0; i < t.size(1); ++i)
       FI_CHECK(!std::isnan(ref::get(t, row, i)), ValueError, name, " contains NaN, the first at [", row[0], ", ", i,
