@@ -3,7 +3,8 @@
 //
 //   bench_cuda_probe CHECK
 //     device        the driver, the GPU, NVRTC
-//     launch        host seconds of the bare cuLaunchKernelEx, the same through core/cuda, a whole rmsnorm
+//     launch        host seconds of the bare cuLaunchKernelEx, the same through core/cuda, a whole rmsnorm, an eager
+//                   run() of a planned decode
 //     copy          bytes read and written a second: the driver's copy, a copy kernel
 //     graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after new inputs and
 //                   after another plan(), its time
@@ -91,6 +92,27 @@ double host_seconds(F call) {
   return times[kBatches / 2];
 }
 
+/// An eager run() of a planned decode: as many requests of one page, each a tile.
+double decode_run(int32_t requests) {
+  std::vector<int32_t> first, last(static_cast<size_t>(requests), 16);
+  for (int32_t i = 0; i <= requests; ++i) first.push_back(i);
+  const Tensor indptr = indices(first), ids = Tensor::zeros({requests}, DType::kI32), lengths = indices(last),
+               workspace = Tensor::empty({0}, DType::kU8, kGpu),
+               q = Tensor::zeros({requests, 8, 64}, DType::kBF16, kGpu),
+               cache = Tensor::zeros({1, 2, 16, 2, 64}, DType::kBF16, kGpu), out = Tensor::clone(q.view());
+  BatchDecodeWithPagedKVCacheWrapper decode(BatchDecodeInit{.float_workspace_buffer = workspace.view()});
+  decode.plan({.indptr = indptr,
+               .indices = ids,
+               .last_page_len = lengths,
+               .num_qo_heads = 8,
+               .num_kv_heads = 2,
+               .head_dim = 64,
+               .page_size = 16,
+               .q_data_type = DType::kBF16,
+               .data_type = DType::kBF16});
+  return host_seconds([&] { decode.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view()), .out = out.view()}); });
+}
+
 Json launch() {
   const cuda::Function empty = compile("extern \"C\" __global__ void flashinfer_kernel(long p) {}");
   const cuda::Current current(0);  // the context stays current
@@ -109,8 +131,15 @@ Json launch() {
   });
   const Tensor x = on_gpu(values({4, 64}, 7)), w = on_gpu(values({64}, 3)), y = on_gpu(values({4, 64}, 1));
   const double call = host_seconds([&] { rmsnorm({.input = x, .weight = w, .out = y.view()}); });
-  return {{"bare_s", bare}, {"core_cuda_s", ours}, {"rmsnorm_s", call}, {"beyond_launch_s", call - bare},
-          {"goal_s", 2e-6}, {"ok", true}};
+  return {{"bare_s", bare},
+          {"core_cuda_s", ours},
+          {"rmsnorm_s", call},
+          {"beyond_launch_s", call - bare},
+          {"goal_s", 2e-6},
+          {"decode_run_s", decode_run(1)},
+          {"decode_run_8192_s", decode_run(8192)},
+          {"decode_goal_s", 3e-6},
+          {"ok", true}};
 }
 
 /// Four 16-byte loads in flight a thread.

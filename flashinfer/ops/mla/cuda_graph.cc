@@ -31,13 +31,6 @@ cuda::MlaShape shape_of(const Plan& p) {
           .grouped = false};
 }
 
-int64_t most_tokens(const Plan& p) {
-  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
-  int64_t most = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
-  return most;
-}
-
 std::array<MlaCudaConfig, 2> configs_of(const cuda::MlaShape& shape, int64_t most, const jit::Arch& arch) {
   return {cuda::mla_config(shape, true, most, arch.shared_bytes),
           cuda::mla_config(shape, false, most, arch.shared_bytes)};

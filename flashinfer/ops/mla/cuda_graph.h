@@ -21,8 +21,6 @@ struct CapturedPlan {
 attention::Plan attention_plan(const Plan& p, DType output);
 /// What a plan's calls are computed in, but for scales of each key.
 cuda::MlaShape shape_of(const Plan& p);
-/// Query tokens of the longest request.
-int64_t most_tokens(const Plan& p);
 /// The kernels' Configs for requests of few and of many rows, of which a request has at most `most`.
 std::array<MlaCudaConfig, 2> configs_of(const cuda::MlaShape& shape, int64_t most, const jit::Arch& arch);
 /// Tiles of the kinds.

@@ -185,6 +185,7 @@ void set_table(Plan& p, const BatchMlaPlan& args) {
   p.qo_indptr = t.qo_indptr, p.kv_indptr = t.kv_indptr, p.kv_indices = t.kv_indices, p.kv_len = t.kv_len;
   p.batch_size = p.kv_len.size(0);
   p.nnz_qo = p.qo_indptr.data_as<int32_t>()[p.batch_size];
+  p.longest = -1, p.longest = most_tokens(p);
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   for (int64_t b = 0; a.max_q_len && b < p.batch_size; ++b)
     FI_CHECK(qo[b + 1] - qo[b] <= *a.max_q_len, ValueError, "max_q_len is ", *a.max_q_len, ", but request ", b, " has ",
@@ -228,6 +229,14 @@ void set_work(Plan& p) {
 }  // namespace
 
 constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields);
+
+int64_t most_tokens(const Plan& p) {
+  if (p.longest >= 0) return p.longest;
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
+  int64_t most = 0;
+  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
+  return most;
+}
 
 Plan make_plan(const BatchMlaPlan& a) {
   static std::atomic<bool> warned{false};

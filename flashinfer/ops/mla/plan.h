@@ -42,10 +42,13 @@ struct Plan {
   bool use_sinks = false;
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32
   int64_t max_page = -1;                            // of those that kv_len needs
+  int64_t longest = -1;                             // not recorded: query tokens of the longest request; -1: not known
   std::shared_ptr<CapturedPlan> graph;  // not recorded: what a captured run reads, when the buffers are on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;
+/// Query tokens of the longest request.
+int64_t most_tokens(const Plan& p);
 
 /// What __init__ sets: nothing but the buffers of use_cuda_graph.
 Plan initial_plan(const BatchMlaInit& a);

@@ -34,9 +34,10 @@ std::string plan_refusal(const Plan& p, const AttentionParams& a, Device device)
 }
 cuda::AttentionLimits limits_of(const Plan& p, Device device) {
   // A variant's functions take registers that 32 rows a warp leave none of.
-  const bool wide = p.jit_args.is_none() && env::text("FLASHINFER_CUDA_PREFILL_ROWS") != "16";
+  static constinit env::Cached prefill_rows("FLASHINFER_CUDA_PREFILL_ROWS"), fp8("FLASHINFER_CUDA_FP8_ATTENTION");
+  const bool wide = p.jit_args.is_none() && prefill_rows.text() != "16";
   const jit::Arch& arch = jit::arch_of_number(jit::arch_number(device));
-  const std::string& e4m3 = env::text("FLASHINFER_CUDA_FP8_ATTENTION");
+  const std::string& e4m3 = fp8.text();
   return {.shared_bytes = arch.shared_bytes,
           .wide = wide,
           .e4m3 = !cuda::attention_has_e4m3(arch.number) || e4m3 == "none" ? 0
@@ -132,7 +133,10 @@ cuda::AttentionWorkList tiles_of_heads(std::span<const cuda::AttentionShape> sha
   }
   return all;
 }
+std::atomic<int64_t> g_made{0};
+
 std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
+  g_made.fetch_add(1, std::memory_order_relaxed);
   auto d = std::make_shared<OnDevice>();
   d->device = source.device, d->cores = source.cores;
   const auto shapes = shapes_of(p);
@@ -152,36 +156,45 @@ std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
 }
 }  // namespace
 
+int64_t work_lists_made() { return g_made.load(std::memory_order_relaxed); }
+
 // 32 plans are more than an engine alternates between; those that are gone make room first.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& kinds, bool cores, Device device,
                                     cuda::ChunkOf chunk_of) {
   constexpr size_t kKept = 32;
   static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& known = *new std::vector<std::shared_ptr<OnDevice>>;
-  Source source{.lengths = p.kv_len.owner(),
-                .mask = p.mask.owner(),
-                .first_length = p.kv_len.data(),
-                .requests = p.batch_size,
-                .device = device,
-                .group = group_of(p),
-                .alibi = p.pos_encoding_mode == "ALIBI",
-                .cores = cores,
-                .kinds = kinds,
-                .chunk_of = chunk_of};
+  const auto is_of = [&, group = group_of(p), alibi = p.pos_encoding_mode == "ALIBI"](const Source& s) {
+    const auto same = [](const auto& x, const auto& y) { return !x.owner_before(y) && !y.owner_before(x); };
+    const auto same_kernels = [](const Part& x, const Part& y) {
+      return x.config == y.config && x.cores == y.cores && x.tile_rows == y.tile_rows;
+    };
+    return s.first_length == p.kv_len.data() && same(s.lengths, p.kv_len.owner()) && same(s.mask, p.mask.owner()) &&
+           s.requests == p.batch_size && s.device == device && s.group == group && s.alibi == alibi &&
+           s.cores == cores && s.chunk_of == chunk_of &&
+           std::equal(kinds.begin(), kinds.end(), s.kinds.begin(), same_kernels);
+  };
   const std::lock_guard lock(mutex);
-  std::erase_if(known, [](const auto& d) { return d->source.lengths.expired(); });
   for (const auto& d : known)
-    if (d->source == source) return d;
+    if (is_of(d->source)) return d;
+  std::erase_if(known, [](const auto& d) { return d->source.lengths.expired(); });
   if (known.size() >= kKept) known.erase(known.begin());
-  known.push_back(work_of(p, std::move(source)));
+  known.push_back(work_of(p, {.lengths = p.kv_len.owner(),
+                              .mask = p.mask.owner(),
+                              .first_length = p.kv_len.data(),
+                              .requests = p.batch_size,
+                              .device = device,
+                              .group = group_of(p),
+                              .alibi = p.pos_encoding_mode == "ALIBI",
+                              .cores = cores,
+                              .kinds = kinds,
+                              .chunk_of = chunk_of}));
   return known.back();
 }
 
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device, bool pair) {
-  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
-  int64_t most = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
-  return arrays_of(p, kinds_of(p, a, cores, most * group_of(p), device, pair), cores, device, cuda::attention_chunk);
+  return arrays_of(p, kinds_of(p, a, cores, longest_rows(p) * group_of(p), device, pair), cores, device,
+                   cuda::attention_chunk);
 }
 
 namespace {

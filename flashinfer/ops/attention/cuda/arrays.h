@@ -25,16 +25,6 @@ struct Source {
   bool alibi, cores;  // forward() may choose another pos_encoding_mode
   std::array<Part, 2> kinds;
   cuda::ChunkOf chunk_of;
-
-  bool operator==(const Source& o) const {
-    const auto same = [](const auto& x, const auto& y) { return !x.owner_before(y) && !y.owner_before(x); };
-    const auto same_kernels = [](const Part& x, const Part& y) {
-      return x.config == y.config && x.cores == y.cores && x.tile_rows == y.tile_rows;
-    };
-    return same(lengths, o.lengths) && same(mask, o.mask) && first_length == o.first_length && requests == o.requests &&
-           device == o.device && group == o.group && alibi == o.alibi && cores == o.cores && chunk_of == o.chunk_of &&
-           std::equal(kinds.begin(), kinds.end(), o.kinds.begin(), same_kernels);
-  }
 };
 
 /// Arrays of a plan in one piece of device memory, which is filled at the first run.
@@ -65,6 +55,8 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, boo
 /// `chunk_of`.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& kinds, bool cores, Device device,
                                     cuda::ChunkOf chunk_of);
+/// How many of them this process has made.
+int64_t work_lists_made();
 /// What is enqueued on the current stream from now on finds them on the device: they are sent at the first call, in the
 /// order of its stream. While the stream is captured, the host waits: a graph knows nothing of the stream that they
 /// were sent on, beside the capture.

@@ -119,7 +119,18 @@ bool decode_supports(const Plan& p) {
   return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none();
 }
 
+int64_t longest_rows(const Plan& p) {
+  if (p.longest_of.data() == p.qo_indptr.data() && p.longest_of.numel() == p.batch_size + 1) return p.longest;
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
+  int64_t most = 0;
+  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
+  return most;
+}
+
 void set_work(Plan& p) {
+  p.longest_of = {};
+  p.longest = longest_rows(p);
+  p.longest_of = Tensor(p.qo_indptr.view().slice(0, 0, p.batch_size + 1), p.qo_indptr.owner());
   const auto qo = p.qo_indptr.span<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t rows =

@@ -46,6 +46,9 @@ struct Plan {
   bool without_buffers = false;        // not recorded: use_cuda_graph whose sizes the first plan() fixes; CPU only
   std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers are on a GPU
   int64_t requests_a_head = 0;         // KV heads with requests of their own (PlanList::all_heads); 0: they share them
+  // Not recorded: query rows of the longest request, of the offsets that it was found in (longest_rows()).
+  int64_t longest = 0;
+  Tensor longest_of;
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type, sparse_plan_type;
@@ -159,6 +162,8 @@ void check_longest(std::string_view name, const std::optional<int64_t>& bound, c
 /// Whether the decode kernel supports the plan's masks and positions.
 bool decode_supports(const Plan& p);
 void set_work(Plan& p);
+/// Query rows of the longest request; those of a plan that set_work() has seen are known.
+int64_t longest_rows(const Plan& p);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.
 void restore(Plan& p);
 
