@@ -50,7 +50,7 @@ op::Prepared prepare_nvfp4_cuda(DType plain, const Nvfp4CudaParams& p, Device de
   if (most >= int64_t{1} << 31) return op::Unsupported{"the rows have 2^31 or more blocks of 16"};
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(c.threads);
-  l.grid[0] = static_cast<unsigned>(ceil_div(most, int64_t{c.threads}));
+  l.grid[0] = cuda::grid_size(ceil_div(most, int64_t{c.threads}));
   l.grid[1] = p.tensor[1].dim ? 2 : 1;
   l.pdl = true;
   return prepare_cuda<K>(c, p, device, l);

@@ -148,7 +148,7 @@ template <const jit::Kernel& K, class Params>
 op::Prepared prepare_index_cuda(const Params& p, int64_t n, Device device) {
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(kIndexConfig.threads);
-  l.grid[0] = static_cast<unsigned>(ceil_div(n, kIndexConfig.threads));
+  l.grid[0] = cuda::grid_size(ceil_div(n, kIndexConfig.threads));
   l.pdl = true;
   return ops::prepare_cuda<K>(kIndexConfig, p, device, l);
 }

@@ -80,7 +80,7 @@ op::Prepared prepare_cuda(const PackBits& a, const op::Call& call) {
   l.block[0] = static_cast<unsigned>(c.threads);
   const int64_t blocks = ceil_div(p.n, int64_t{16} * c.threads);
   if (blocks >= int64_t{1} << 31) return op::Unsupported{"x has 2^43 elements or more"};
-  l.grid[0] = static_cast<unsigned>(blocks);
+  l.grid[0] = cuda::grid_size(blocks);
   l.pdl = true;
   return ops::prepare_cuda<kPackCuda>(c, p, call.device, l);
 }

@@ -237,7 +237,7 @@ op::Prepared launch_cuda(const B& a, RopeQuantizeCudaParams p, Device device) {
     if (r.dim && !aligned(r, a.q_rope.item_size(), c.interleave != 0)) config.aligned = 0;
   if (p.tokens >= int64_t{1} << 31) return op::Unsupported{"there are 2^31 or more tokens"};
   cuda::Launch l;
-  l.grid[0] = static_cast<unsigned>(p.tokens), l.block[0] = static_cast<unsigned>(config.threads);
+  l.grid[0] = cuda::grid_size(p.tokens), l.block[0] = static_cast<unsigned>(config.threads);
   l.pdl = a.enable_pdl;
   return ops::prepare_cuda<kQuantizeCuda>(config, p, device, l);
 }

@@ -49,7 +49,7 @@ op::Prepared prepare_cuda(const Skeleton& a, const op::Call& call) {
                           static_cast<uint64_t>((p.input_stride | p.out_stride | p.d) * item);
   const SkeletonCudaConfig config{.dtype = a.input.dtype(), .aligned = places % 16 == 0, .threads = 256};
   cuda::Launch launch;  // a grid without blocks is nothing to do
-  launch.grid[0] = static_cast<unsigned>(p.rows);
+  launch.grid[0] = cuda::grid_size(p.rows);
   launch.block[0] = static_cast<unsigned>(config.threads);
   launch.shared_bytes = static_cast<unsigned>(config.threads) / 32 * sizeof(float);  // of block_reduce
   launch.pdl = true;

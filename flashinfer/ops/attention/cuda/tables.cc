@@ -164,7 +164,7 @@ op::Prepared prepare_pad_lse(const CallTables& tables, const TensorView& from, c
   if (ceil_div(places * heads, int64_t{kPadLseConfig.threads}) > 65535)
     return op::Unsupported{
         str("lse has ", places, " rows of ", heads, " heads for each request, more than a grid holds")};
-  l.grid[1] = static_cast<unsigned>(ceil_div(places * heads, int64_t{kPadLseConfig.threads}));
+  l.grid[1] = cuda::grid_size(ceil_div(places * heads, int64_t{kPadLseConfig.threads}));
   l.block[0] = static_cast<unsigned>(kPadLseConfig.threads);
   l.pdl = true;
   p.from = from.data_as<float>(), p.to = to.data_as<float>();

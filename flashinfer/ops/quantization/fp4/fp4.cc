@@ -94,7 +94,7 @@ op::Prepared prepare_tokens_cuda(const Nvfp4Quantize& a, const Plan& plan, Block
     p.row_most = r.most;
     p.encode = {r.encode, 0, 1, 1.0f, DType::kF32, 0};
     cuda::Launch l;
-    l.grid[0] = static_cast<unsigned>(rows), l.block[0] = 256, l.shared_bytes = 32, l.pdl = launch.pdl;
+    l.grid[0] = cuda::grid_size(rows), l.block[0] = 256, l.shared_bytes = 32, l.pdl = launch.pdl;
     ops::launch_unless_empty(factors, r, l);
     ops::launch_unless_empty(quantize, p, launch);
   };

@@ -283,8 +283,7 @@ op::Prepared prepare_whole_cuda(const Nvfp4QuantizePagedKvCache& a, const op::Ca
       jit::launch(*m.kernel, m.params, m.launch);
     }
     jit::launch(scale, scales, {.grid = {1, 2, 1}, .block = {256, 1, 1}, .shared_bytes = 32, .pdl = true});
-    const cuda::Launch l{
-        .grid = {static_cast<unsigned>(ceil_div(blocks, 256)), 2, 1}, .block = {256, 1, 1}, .pdl = true};
+    const cuda::Launch l{.grid = {cuda::grid_size(ceil_div(blocks, 256)), 2, 1}, .block = {256, 1, 1}, .pdl = true};
     ops::launch_unless_empty(quantize, p, l);
   };
 }

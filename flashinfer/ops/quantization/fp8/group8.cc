@@ -186,7 +186,7 @@ op::Prepared prepare_group_on(const Group& a, Device device) {
   const Group8CudaConfig c = group_config(a, *rows, *q_stride);
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(c.threads);
-  l.grid[0] = static_cast<unsigned>(ceil_div(int64_t{p.rows} * p.groups, c.threads / c.lanes));
+  l.grid[0] = cuda::grid_size(ceil_div(int64_t{p.rows} * p.groups, c.threads / c.lanes));
   l.shared_bytes = c.lanes > 32 ? static_cast<unsigned>(c.threads / 32 * 4) : 0;
   l.pdl = true;
   return ops::prepare_cuda<kGroup8Cuda>(c, p, device, l);

@@ -119,7 +119,7 @@ op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   const int64_t w = width_of(a), tiles = p.m / 32 * (p.k / 128);
   if (tiles >= int64_t{1} << 31) return op::Unsupported{"the input has 2^31 tiles of 32 x 128 or more"};
   cuda::Launch l;
-  l.grid[0] = static_cast<unsigned>(tiles), l.block[0] = static_cast<unsigned>(c.threads);
+  l.grid[0] = cuda::grid_size(tiles), l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = 32 * 129 * 4;
   l.pdl = true;
   const bool direct = !a.colwise || a.column_output->transpose(0, 1).is_contiguous();

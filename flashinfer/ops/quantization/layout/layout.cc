@@ -188,7 +188,7 @@ op::Prepared interleave_cuda(const TensorView& x, const TensorView& out, int64_t
   const InterleaveCudaConfig c{static_cast<short>(item), bits % static_cast<uint64_t>(8 * item) == 0, 256};
   cuda::Launch l;
   l.block[0] = static_cast<unsigned>(c.threads);
-  l.grid[0] = static_cast<unsigned>(ceil_div(turns, c.threads / 32));
+  l.grid[0] = cuda::grid_size(ceil_div(turns, c.threads / 32));
   l.pdl = true;
   return ops::prepare_cuda<kInterleaveCuda>(c, p, device, l);
 }
