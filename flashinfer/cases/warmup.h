@@ -57,6 +57,8 @@ std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned t
 /// The CUDA kernels that they need on a GPU of this compute capability (90 for 9.0), which need not be present.
 std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch,
                                        std::vector<std::string>* problems = nullptr);
+/// Those that no case row needs: of communication between GPUs, and of statistics inside a graph.
+std::vector<jit::Request> cuda_kernels_beside_cases(int arch);
 }  // namespace cases
 
 }  // namespace flashinfer

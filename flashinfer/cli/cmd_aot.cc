@@ -69,7 +69,10 @@ Listed list_kernels(const Options& o, std::vector<std::string>& problems) {
   std::optional<std::vector<jit::Request>> cpu;  // the same for all of them
   for (const jit::Target t : targets) {
     if (!jit::is_cpu(t)) {
-      list.emplace_back(t, cases::cuda_kernels(ops, tags, jit::is_gpu(t) ? jit::arch_of(t).number : 90, &problems));
+      const int arch = jit::is_gpu(t) ? jit::arch_of(t).number : 90;
+      auto& requests = list.emplace_back(t, cases::cuda_kernels(ops, tags, arch, &problems)).second;
+      if (!o.ops.empty()) continue;
+      for (jit::Request& r : cases::cuda_kernels_beside_cases(arch)) requests.push_back(std::move(r));
       continue;
     }
     if (!cpu) cpu = cases::kernels(ops, tags, &problems);

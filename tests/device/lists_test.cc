@@ -28,5 +28,19 @@ TEST(KernelLists, HoldEveryLaunchOfACall) {
       std::ranges::any_of(all, [](const jit::Request& r) { return r.text().find("gather=1") != std::string::npos; }));
 }
 
+TEST(KernelLists, HoldWhatNoCaseRowNeeds) {
+  const std::vector<jit::Request> beside = cases::cuda_kernels_beside_cases(90);
+  for (const char* name :
+       {"comm.all_reduce", "comm.move_columns", "comm.cp_reduce", "comm.moe_plan", "comm.moe_send", "comm.moe_sanitize",
+        "comm.moe_share", "comm.moe_combine", "comm.mixed_comm", "comm.quantized_sum", "common.print_statistics"})
+    EXPECT_TRUE(std::ranges::any_of(beside, [&](const jit::Request& r) {
+      return r.text().starts_with(std::string(name) + "{");
+    })) << name;
+  for (const char* part : {"ranks=2", "ranks=4", "ranks=8"})
+    EXPECT_TRUE(std::ranges::any_of(beside, [&](const jit::Request& r) {
+      return r.text().starts_with("comm.all_reduce{") && r.text().find(part) != std::string::npos;
+    })) << part;
+}
+
 }  // namespace
 }  // namespace flashinfer

@@ -98,6 +98,14 @@ op::Prepared prepare_quantized_sum_on_gpu(const TensorView& in, const TensorView
                                           const flashinfer::comm::Signature& signature,
                                           const std::shared_ptr<AllReduceGpu>& gpu);
 
+/// The kernels of usual calls through the memory of 2, 4 and 8 ranks - bf16, rows that begin at 16 bytes - for lists to
+/// precompile: the case tables, which have one rank, have none of them.
+void look_up_all_reduce_kernels(Device device);
+void look_up_columns_kernels(Device device);
+void look_up_context_parallel_kernels(Device device);
+void look_up_moe_a2a_kernels(Device device);
+void look_up_sums_kernels(Device device);
+
 /// Whether FlashInfer's rule chooses one shot: by the bytes that all ranks would receive.
 bool gpu_wants_one_shot(int64_t bytes, int64_t ranks);
 

@@ -43,24 +43,30 @@ int threads_for(const AllReduceOnGpu& c) {
 
 /// `elements`: of the tensor, of kScatter of a block; `ranks`: whose inputs are added; `by_rows`: rows of params.d
 /// elements may begin anywhere in a source.
+AllReduceCudaConfig config_of(const AllReduceOnGpu& call, AllReduceWay way, int ranks, int64_t elements,
+                              bool by_rows = false) {
+  const AllReduceConfig& c = call.config;
+  const ExpertsOnGpu& e = call.experts;
+  by_rows = by_rows || c.norm || e.addend != AllReduceAddend::kInput;
+  return {.dtype = c.dtype,
+          .weight = c.weight,
+          .fp32_acc = c.fp32_acc && ranks > 2,  // two inputs are rounded once anyway
+          .norm = c.norm,
+          .quant = c.quant,
+          .way = way,
+          .aligned = is_aligned(call, by_rows ? call.params.d : elements),
+          .ranks = static_cast<unsigned char>(ranks),
+          .addend = e.addend,
+          .scale = e.params.scales ? e.scale : c.dtype,
+          .scaled = e.params.scales != nullptr,
+          .adds = e.params.add != nullptr,
+          .threads = threads_for(call)};
+}
 Launch launch_of(const AllReduceOnGpu& call, AllReduceWay way, int ranks, int64_t elements, const Gpu& gpu,
                  bool by_rows = false) {
   const AllReduceConfig& c = call.config;
   const ExpertsOnGpu& e = call.experts;
-  by_rows = by_rows || c.norm || e.addend != AllReduceAddend::kInput;
-  const AllReduceCudaConfig config{.dtype = c.dtype,
-                                   .weight = c.weight,
-                                   .fp32_acc = c.fp32_acc && ranks > 2,  // two inputs are rounded once anyway
-                                   .norm = c.norm,
-                                   .quant = c.quant,
-                                   .way = way,
-                                   .aligned = is_aligned(call, by_rows ? call.params.d : elements),
-                                   .ranks = static_cast<unsigned char>(ranks),
-                                   .addend = e.addend,
-                                   .scale = e.params.scales ? e.scale : c.dtype,
-                                   .scaled = e.params.scales != nullptr,
-                                   .adds = e.params.add != nullptr,
-                                   .threads = threads_for(call)};
+  const AllReduceCudaConfig config = config_of(call, way, ranks, elements, by_rows);
   const bool waits = way != AllReduceWay::kGathered && way != AllReduceWay::kAddend;
   const int64_t item = call.input.item_size();
   Launch l;
@@ -246,6 +252,21 @@ op::Prepared prepare_scatter_on_gpu(const TensorView& input, const TensorView& o
     gpu->nccl->all_to_all(in, received.data(), static_cast<size_t>(bytes), Context::current().stream);
     run_over(l, received.data(), bytes, gpu->ranks);
   };
+}
+
+void look_up_all_reduce_kernels(Device device) {
+  using Way = AllReduceWay;
+  constexpr int64_t kRow = 4096;
+  for (const bool norm : {false, true})
+    for (const Way way : {Way::kOneShot, Way::kTwoShots, Way::kScatter})
+      for (const int ranks : {2, 4, 8}) {
+        AllReduceOnGpu call{.input = TensorView(nullptr, DType::kBF16, {1, kRow}),
+                            .config = {DType::kBF16, DType::kBF16, 0, norm, AllReduceQuant::kNone},
+                            .params = {},
+                            .tokens = 1};
+        call.params.d = kRow;
+        if (!norm || way != Way::kScatter) jit::cuda_kernel<kAllReduceCuda>(config_of(call, way, ranks, kRow), device);
+      }
 }
 
 }  // namespace flashinfer::ops::comm

@@ -142,4 +142,9 @@ op::Prepared prepare_columns_on_gpu(ColumnsOnGpu call, const Gpu& gpu) {
   return [c = std::move(c)] { c.run(); };
 }
 
+void look_up_columns_kernels(Device device) {
+  for (const unsigned short ranks : {2, 4, 8})
+    jit::cuda_kernel<kColumns>(ColumnsCudaConfig{ColumnsWay::kPeers, 16, ranks, kThreads}, device);
+}
+
 }  // namespace flashinfer::ops::comm

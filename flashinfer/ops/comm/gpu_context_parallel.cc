@@ -142,4 +142,9 @@ op::Prepared prepare_cp_reduce_on_gpu(const TensorView& partial_o, const TensorV
   };
 }
 
+void look_up_context_parallel_kernels(Device device) {
+  jit::cuda_kernel<kCpReduceCuda>(
+      CpReduceCudaConfig{.dtype = DType::kBF16, .peers = 1, .aligned = 1, .threads = kThreads}, device);
+}
+
 }  // namespace flashinfer::ops::comm

@@ -225,4 +225,16 @@ op::Prepared prepare_sanitize_on_gpu(const MoeA2aSanitizeExpertIds& a, const Moe
                                      {.grid = {static_cast<unsigned>(blocks), ranks, 1}, .block = {kThreads, 1, 1}});
 }
 
+void look_up_moe_a2a_kernels(Device device) {
+  const MoeA2aCudaConfig config{kThreads};
+  jit::cuda_kernel<kPlanCuda>(config, device);
+  jit::cuda_kernel<kSendCuda>(config, device);
+  jit::cuda_kernel<kSanitizeCuda>(config, device);
+  jit::cuda_kernel<kShareCuda>(MoeShareCudaConfig{.narrow = 0, .unit = 16, .threads = kThreads}, device);
+  jit::cuda_kernel<kCombineCuda>(
+      MoeCombineCudaConfig{
+          .payload = DType::kBF16, .out = DType::kBF16, .quant = MoeCombineQuant::kNone, .aligned = 1, .threads = 256},
+      device);
+}
+
 }  // namespace flashinfer::ops::comm

@@ -154,4 +154,11 @@ op::Prepared prepare_quantized_sum_on_gpu(const TensorView& in, const TensorView
   return [q] { q.run(); };
 }
 
+void look_up_sums_kernels(Device device) {
+  jit::cuda_kernel<kMixedCuda>(
+      MixedCommCudaConfig{.dtype = DType::kBF16, .peers = 1, .aligned = 1, .threads = kThreads}, device);
+  jit::cuda_kernel<kQuantizedCuda>(
+      QuantizedSumCudaConfig{.way = QuantizedSumWay::kPeers, .aligned = 1, .threads = kThreads}, device);
+}
+
 }  // namespace flashinfer::ops::comm
