@@ -65,6 +65,24 @@ TEST(Families, NothingIsSaidOfTheSameKernelsWithoutTheBug) {
           << b.name << ", seed " << seed;
 }
 
+/// Pages of 80 MB, in pieces of 16 bytes.
+TEST(Families, ARaceIsFoundFarIntoMuchMemory) {
+  std::vector<float> much(size_t{80} << 18);
+  float* const begin = much.data() + (16 - reinterpret_cast<uintptr_t>(much.data()) % 16) / 4;
+  for (const char* name : {"bug_far_race", "right_far_race"}) {
+    Family f;
+    f.run("right_lent_local", launch(1, 32, 256), 0);  // the module is bound
+    void* module = ::dlopen(f.module_file, RTLD_NOW | RTLD_LOCAL);
+    auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module, name));
+    ASSERT_TRUE(kernel);
+    const PlantedParams p{nullptr, begin, nullptr, static_cast<int64_t>(much.size()) - 4};
+    const Range all[] = {{much.data(), much.size() * 4}};
+    f.options.memory = all;
+    const Report r = emu::run(kernel, &p, sizeof(p), launch(1, 64, 0), f.options);
+    EXPECT_EQ(r.error.find("data race at global memory") != std::string::npos, name[0] == 'b') << r.error;
+  }
+}
+
 /// What a GPU's block may have; the smallest of the limits is sm_75's.
 TEST(Families, ALaunchBeyondTheTargetIsAnError) {
   Family f;

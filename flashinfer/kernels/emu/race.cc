@@ -26,6 +26,7 @@ void PageMap::refine(Page& page, uint8_t to) {
     const MoreUses copy = *more_or_null(from);
     more(finer[i]) = copy;
   }
+  cells_ += finer.size() - page.cells.size();
   page.cells.swap(finer);
   page.log2 = to;
 }
@@ -36,8 +37,9 @@ Page* PageMap::page(uintptr_t at) {
   if (recent.key == key) return recent.page;
   auto found = pages_.find(key);
   if (found == pages_.end()) {
-    if (pages_.size() >= kMostPages) return nullptr;
+    if (pages_.size() >= kMostPages && cells_ >= kMostCells) return nullptr;
     found = pages_.emplace(key, std::make_unique<Page>()).first;
+    cells_ += found->second->cells.size();
   }
   recent = {key, found->second.get()};
   return recent.page;

@@ -66,8 +66,10 @@ struct Page {
 class PageMap {
  public:
   explicit PageMap(bool per_gang_) : per_gang(per_gang_) {}
-  static constexpr size_t kMostPages = 1 << 14;  // 64 MB of memory; accesses beyond are not checked
-  const bool per_gang;                           // shared memory: accesses of earlier gangs are dropped
+  // 64 MB of memory, and more as long as its cells take 1 GB (256 MB in pieces of 16 bytes); accesses beyond are not
+  // checked.
+  static constexpr size_t kMostPages = 1 << 14, kMostCells = (size_t{1} << 30) / sizeof(Cell);
+  const bool per_gang;  // shared memory: accesses of earlier gangs are dropped
   /// Null when the limit is reached.
   Page* page(uintptr_t at);
   void refine(Page& page, uint8_t to);
@@ -79,6 +81,7 @@ class PageMap {
 
  private:
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages_;
+  size_t cells_ = 0;  // of all pages
   std::vector<std::unique_ptr<MoreUses>> more_;
   struct Recent {
     uintptr_t key = ~uintptr_t{0};

@@ -385,6 +385,14 @@ FI_GLOBAL_FN void lent_local(const P& p) {
   p.out[thread_x()] = *at[kBug ? thread_x() ^ 1 : thread_x()];
   sync_threads();
 }
+
+/// Writes 16 bytes of each page of 4 KB, then all threads the last element.
+template <bool kBug>
+FI_GLOBAL_FN void far_race(const P& p) {
+  for (int64_t i = thread_x(); i < p.n / 1024; i += threads_x()) store(p.out + 1024 * i, Pack<float, 4>{});
+  sync_threads();
+  if (kBug || thread_x() == 0) p.out[p.n - 1] = 2.0f;
+}
 }  // namespace flashinfer::cu
 
 using namespace flashinfer;
@@ -400,4 +408,4 @@ PAIR(broken_chain) PAIR(launch_without_wait) PAIR(one_waits)
 PAIR(source_overwritten) PAIR(own_source_overwritten) PAIR(source_between_barriers) PAIR(source_after_wait)
 PAIR(unwritten) PAIR(unwritten_source) PAIR(unwritten_sum) PAIR(half_written) PAIR(unwritten_count)
 PAIR(two_groups) PAIR(arrive_ahead) PAIR(left_out_reader) PAIR(left_out_atomic) PAIR(left_out_block)
-PAIR(local_index) PAIR(pack_index) PAIR(lent_local)
+PAIR(local_index) PAIR(pack_index) PAIR(lent_local) PAIR(far_race)
