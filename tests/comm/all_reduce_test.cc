@@ -82,14 +82,41 @@ TEST(AllReduce, SumsInTheOrderOfRanksWithTheStatedRoundings) {
 }
 
 TEST(AllReduce, OneShotAndTwoShotsGiveTheSameBytes) {
-  for (const int64_t pattern : {0, 1, 4, 5, 9, 11})
-    for (const int64_t tokens : {5, 64}) {
-      Call c{.pattern = pattern, .shape = {tokens, 128}, .ranks = 4, .one_shot = true};
+  for (const int64_t pattern : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11})
+    for (const int64_t tokens : {5, 64})
+      for (const int ranks : {2, 3, 4}) {
+        Call c{.pattern = pattern, .shape = {tokens, 128}, .ranks = ranks, .one_shot = true};
+        const Setting s(c);
+        const Outputs one = run(c, s);
+        c.one_shot = false;
+        EXPECT_TRUE(run(c, s) == one) << "pattern " << pattern << ", " << tokens << " tokens, " << ranks << " ranks";
+      }
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const Shape shape : {Shape{7, 200}, Shape{9, 131}, Shape{5000, 1}, Shape{4111, 512}}) {
+      Call c{.pattern = 1, .shape = shape, .dtype = dtype, .ranks = 2, .one_shot = true, .bias = 1};
       const Setting s(c);
       const Outputs one = run(c, s);
       c.one_shot = false;
-      EXPECT_TRUE(run(c, s) == one) << "pattern " << pattern << ", " << tokens << " tokens";
+      EXPECT_TRUE(run(c, s) == one) << name(dtype) << " [" << shape.tokens << ", " << shape.hidden << "]";
     }
+}
+/// Each rank reads its own rows of the residual, and of the others' rows takes what they computed.
+TEST(AllReduce, TwoShotsReadTheResidualOnce) {
+  const Call c{.pattern = 1, .shape = {6, 64}, .dtype = DType::kF32, .one_shot = false};
+  const Setting s(c);
+  const Outputs want = run(c, s);
+  const std::string name = fresh_name();
+  const auto outcomes = run_threads(c.ranks, [&](int r) {
+    AllReduceFusionWorkspace workspace(
+        {.group = name, .rank = r, .world_size = 2, .max_token_num = 6, .hidden_dim = 64, .dtype = DType::kF32});
+    Arguments a(c, s.inputs[static_cast<size_t>(r)], to_device(s.residual, kCpu), s.gamma_row());
+    const Tensor residual = random_tensor(c.shape, c.dtype, 99);  // of the others' rows: something else
+    std::memcpy(residual.data_as<float>() + r * 3 * 64, s.residual.data_as<float>() + r * 3 * 64, 3 * 64 * 4);
+    a.block.residual_in = residual, a.block.residual_out = residual, a.block.workspace = workspace;
+    const Tensor n = allreduce_fusion(a.block);
+    if (bytes_of(n) != want.norm || bytes_of(residual) != want.residual) throw RuntimeError("other results");
+  });
+  for (const Outcome& o : outcomes) EXPECT_EQ(o, "");
 }
 
 TEST(AllReduce, ResidualAndNormFollowTheSum) {
