@@ -224,7 +224,10 @@ void Group::State::connect() {
   if (rank == 0) {
     processes[0] = process, hosts[0] = host_name();
     ends[0] = end_of(getpid());
-    if (size > 1) connect_root();
+    if (size > 1)
+      connect_root();
+    else
+      withdraw(name);  // nobody else comes
   } else {
     connect_other();
   }

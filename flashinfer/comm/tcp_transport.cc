@@ -168,7 +168,9 @@ std::vector<Fd> connect_all(Group& group, const std::string& what, bool one_mach
     const TcpAddress to = *parse_tcp(addresses[r]);
     for (;;) {
       sockets[r] = connect_tcp(to, deadline);
-      if (sockets[r] && send_frame(sockets[r].get(), FrameKind::kData, hello(to.token, group.rank()), {}, deadline))
+      Frame taken;  // a rank drops a connection that is slow to say who it is
+      if (sockets[r] && send_frame(sockets[r].get(), FrameKind::kData, hello(to.token, group.rank()), {}, deadline) &&
+          receive_frame(sockets[r].get(), taken, deadline) == Received::kFrame)
         break;
       check(r, "took no connection");
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -186,7 +188,11 @@ std::vector<Fd> connect_all(Group& group, const std::string& what, bool one_mach
     if (!connection || receive_frame(connection.get(), frame, std::min(deadline, after(5))) != Received::kFrame)
       continue;
     for (size_t other = rank + 1; other < size; ++other)
-      if (frame.bytes == hello(own.address.token, static_cast<int>(other))) sockets[other] = std::move(connection);
+      if (frame.bytes == hello(own.address.token, static_cast<int>(other)) &&
+          send_frame(connection.get(), FrameKind::kData, {}, {}, deadline)) {
+        sockets[other] = std::move(connection);
+        break;
+      }
   }
   return sockets;
 }

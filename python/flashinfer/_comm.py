@@ -3,13 +3,11 @@
 import contextlib
 import enum
 import numbers
-import os
 import sys
-import uuid
 import warnings
 
 from . import _make, _native
-from ._comm_backends import resolved
+from ._comm_backends import group_name, machine, resolved
 
 _Workspace = _make.package.exports["AllReduceFusionWorkspace"]
 
@@ -58,12 +56,6 @@ def compute_fp4_swizzled_layout_sf_size(total_row, total_column):
     return (total_row + 127) // 128 * 128 * ((total_column + 3) // 4 * 4)
 
 
-def _machine():
-    """What two processes have in common when they can share memory: the running kernel, the network's names, and the user."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip(), os.readlink("/proc/self/ns/net"), os.getuid()
-
-
 _KINDS = {kind.__name__: kind for kind in (RuntimeError, TypeError, NotImplementedError)}
 
 
@@ -81,25 +73,13 @@ def _agree(backend, problem, what, kind=ValueError):
             problem = problem()
         except Exception as e:
             error, problem, kind = e, str(e).removeprefix(f"{what}: "), type(e)
-    problems = backend.allgather((problem, kind.__name__, _machine()))
+    problems = backend.allgather((problem, kind.__name__, machine()))
     if error is not None:
         raise error
-    for rank, (text, name, machine) in enumerate(problems):
+    for rank, (text, name, _) in enumerate(problems):
         if text is not None:
             raise _KINDS.get(name, ValueError)(f"{what}: rank {rank}: {text}" if len(problems) > 1 else text)
-    return all(machine == problems[0][2] for _, _, machine in problems)
-
-
-def group_name(backend, one_machine):
-    """A new name at which the ranks of a communicator meet as a group of the library. Collective."""
-    made = None
-    if backend.Get_rank() == 0:
-        made = uuid.uuid4().hex if one_machine else _native.function("comm.invite")()
-    ranks = backend.allgather((made, os.getpid(), os.readlink("/proc/self/ns/pid")))
-    name = ranks[0][0]
-    if one_machine and all(numbers_of == ranks[0][2] for _, _, numbers_of in ranks):
-        _native.function("comm.expect")(name, [process for _, process, _ in ranks])
-    return name
+    return all(where == problems[0][2] for _, _, where in problems)
 
 
 def _current_device():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the ranks of a group find each other: `flashinfer.comm`'s back ends for small messages between processes."""
-import inspect
 import os
 import pickle
 import sys
+import uuid
 
 from . import _native
 
@@ -32,6 +32,26 @@ class CommBackend:
 
     def Split(self, color, key):
         raise NotImplementedError
+
+
+def machine():
+    """What two processes have in common when they can share memory: the running kernel, the network's names, and the user."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip(), os.readlink("/proc/self/ns/net"), os.getuid()
+
+
+def group_name(backend, one_machine, members=None):
+    """A new name at which the ranks of a communicator meet as a group of the library; of several groups, those of this rank's `members`, in their order. Collective."""
+    members = members or range(backend.Get_size())
+    made = None
+    if backend.Get_rank() == members[0]:
+        made = uuid.uuid4().hex if one_machine else _native.function("comm.invite")()
+    said = backend.allgather((made, os.getpid(), os.readlink("/proc/self/ns/pid")))
+    ranks = [said[rank] for rank in members]
+    name = ranks[0][0]
+    if one_machine and all(numbers_of == ranks[0][2] for _, _, numbers_of in ranks):
+        _native.function("comm.expect")(name, [process for _, process, _ in ranks])
+    return name
 
 
 class ShmBackend(CommBackend):
@@ -75,14 +95,14 @@ class TorchDistBackend(CommBackend):
         RuntimeError: torch.distributed is not initialised
     """
 
-    def __init__(self, group=None, _members=None):
+    def __init__(self, group=None):
         import torch.distributed as dist
 
         if not (dist.is_available() and dist.is_initialized()):
             raise RuntimeError("TorchDistBackend: torch.distributed is not initialized; call torch.distributed.init_process_group() first")
         self._dist, self._group = dist, group
         # Ranks of the whole job, in the order of this communicator's: torch may sort those of a group.
-        self._members = _members or dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
+        self._members = dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
 
     def Get_rank(self):
         return self._members.index(self._dist.get_rank())
@@ -105,16 +125,12 @@ class TorchDistBackend(CommBackend):
         self._dist.barrier(group=self._group)
 
     def Split(self, color, key):
-        choices = self.allgather((color, key, self._dist.get_rank()))
-        groups = {c: [rank for _, _, rank in sorted((k, i, rank) for i, (cc, k, rank) in enumerate(choices) if cc == c)]
-                  for c in sorted({c for c, _, _ in choices})}
-        if "use_local_synchronization" in inspect.signature(self._dist.new_group).parameters:
-            return TorchDistBackend(self._dist.new_group(groups[color], use_local_synchronization=True), groups[color])
-        if len(choices) < self._dist.get_world_size():
-            raise RuntimeError(f"TorchDistBackend.Split: this torch makes groups only with all {self._dist.get_world_size()} ranks, "
-                               f"but the communicator has {len(choices)}")
-        made = {c: self._dist.new_group(members) for c, members in groups.items()}  # every rank makes every group, in one order
-        return TorchDistBackend(made[color], groups[color])
+        """The ranks of one color as a ShmBackend. torch's own groups would not do: it names a group of some ranks by how many groups the process has, so ranks
+        that have made or destroyed other numbers of them wait for each other until torch's time limit."""
+        choices = self.allgather((color, key, machine()))
+        members = [rank for _, rank in sorted((k, rank) for rank, (c, k, _) in enumerate(choices) if c == color)]
+        name = group_name(self, len({choices[rank][2] for rank in members}) == 1, members)
+        return ShmBackend(name, members.index(self.Get_rank()), len(members))
 
 
 class _MpirunComm:

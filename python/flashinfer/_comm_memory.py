@@ -4,8 +4,8 @@ import dataclasses
 import numbers
 
 from . import _native
-from ._comm import _agree, _current_device, group_name
-from ._comm_backends import CommBackend, ShmBackend, of_group, resolved
+from ._comm import _agree, _current_device
+from ._comm_backends import CommBackend, ShmBackend, group_name, of_group, resolved
 
 
 def connect(comm):

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <random>
 
@@ -107,6 +109,15 @@ TEST(Meeting, RanksMeetAtAnAddressAnInvitationOrAFile) {
       EXPECT_FALSE(fs::is_file(folder + "/meet"));
     }
   fs::remove_tree(folder);
+}
+
+TEST(Meeting, ARankAloneKeepsNoListener) {
+  const auto open_files = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  const auto make = [] { Group::connect(Group::invite(), 0, 1)->split(0, 0); };
+  make();
+  const auto before = open_files();
+  for (int i = 0; i < 10; ++i) make();
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST(Meeting, AFileOfARunThatWasKilledDoesNotDisturb) {

@@ -180,6 +180,8 @@ def check_torch_distributed_splits(backend, rank):
         assert alone.allgather(rank) == (rank,) and alone.bcast(rank, 0) == rank
         if rank == 0:  # the others need not take part
             assert alone.Split(3, 0).allgather("a") == ("a",)
+        again = every.Split(0, rank)  # though rank 0 has made one more
+        assert again.allgather(rank) == tuple(range(RANKS)) and again.Split(0, -rank).Get_rank() == RANKS - 1 - rank
         every.barrier()
     finally:
         torch.distributed.destroy_process_group()

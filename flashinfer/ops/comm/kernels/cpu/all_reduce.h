@@ -275,6 +275,14 @@ FI_VEC_INLINE float& factor_of(const AllReduceParams& p, T* block, int64_t place
   return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(block) + static_cast<uintptr_t>(p.factors))[place];
 }
 
+/// Row `row`, number `place` of the block of the rank that has summed it. One function for that rank and the others:
+/// which of two NaNs a product returns depends on how the compiler orders its operands.
+template <AllReduceConfig C, bool kPast, class T>
+static __attribute__((noinline)) void finish_shared_row(const AllReduceParams& p, const T* block, int64_t place,
+                                                        T* scratch, int64_t row) {
+  finish_normalised<C, kPast, true>(p, block + place * p.d, factor_of(p, block, place), scratch, row);
+}
+
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
 template <AllReduceConfig C, bool kPast, class Sum, class T>
 FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
@@ -293,12 +301,7 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   const float factor = 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps);
   if (!shared) return finish_normalised<C, kPast, false>(p, h, factor, scratch, row);
   factor_of(p, shared, row - p.first) = factor;
-  finish_normalised<C, kPast, true>(p, h, factor, scratch, row);
-}
-/// Row `row` as another rank has summed it: number `place` of its block.
-template <AllReduceConfig C, bool kPast, class T>
-FI_VEC_INLINE void finish_shared_row(const AllReduceParams& p, const T* block, int64_t place, T* scratch, int64_t row) {
-  finish_normalised<C, kPast, true>(p, block + place * p.d, factor_of(p, block, place), scratch, row);
+  finish_shared_row<C, kPast, T>(p, shared, row - p.first, scratch, row);
 }
 
 /// Scales of a row behind the last one.
@@ -331,8 +334,8 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
     const int64_t i = r - p.first;
     if constexpr (C.norm)
       if (p.block_rows) {
-        finish_shared_row<C, kPast>(p, static_cast<const T*>(p.source[i / p.block_rows]), i % p.block_rows,
-                                    static_cast<T*>(p.scratch), r);
+        finish_shared_row<C, kPast, T>(p, static_cast<const T*>(p.source[i / p.block_rows]), i % p.block_rows,
+                                       static_cast<T*>(p.scratch), r);
         continue;
       }
     if (p.block_rows)
