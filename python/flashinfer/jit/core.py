@@ -125,14 +125,6 @@ class JitSpecNvcc(JitSpec):
         return self._found() or self.build_dir / f"{self.name}.so"
 
     @property
-    def aot_path(self) -> pathlib.Path:
-        return env.get_aot_path(self.name)
-
-    @property
-    def aot_artifacts(self):
-        return env.get_aot_artifacts(self.name)
-
-    @property
     def is_aot(self) -> bool:
         """Whether a precompiled library is there. One that was made from other sources than these is not used."""
         if not self.aot_path.exists():

@@ -11,7 +11,6 @@ import warnings
 from typing import Any, List, Optional, Tuple
 
 from .. import _make
-from . import env
 from ._library import call, jit_disabled
 from .utils import write_if_different
 from .spec import JitSpec, MissingJITCacheError, jit_spec_registry
@@ -64,14 +63,6 @@ class JitSpecKernels(JitSpec):
     @property
     def is_aot(self) -> bool:
         return all(k["kind"] == "aot" for k in self.kernels)
-
-    @property
-    def aot_path(self) -> pathlib.Path:
-        return env.get_aot_path(self.name)
-
-    @property
-    def aot_artifacts(self):
-        return env.get_aot_artifacts(self.name)
 
     @property
     def jit_library_path(self) -> pathlib.Path:

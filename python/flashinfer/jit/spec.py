@@ -100,6 +100,15 @@ class JitSpec(abc.ABC):
         return self.ninja_path.exists()
 
     @property
+    def aot_path(self) -> pathlib.Path:
+        """Where a precompiled library of that name is, or would be."""
+        return env.get_aot_path(self.name)
+
+    @property
+    def aot_artifacts(self):
+        return env.get_aot_artifacts(self.name)
+
+    @property
     @abc.abstractmethod
     def is_compiled(self) -> bool:
         """Whether an up to date library is on disk."""
