@@ -120,6 +120,9 @@ HOMES = {
     "_cake": "CakeRMSNormFunction cake_batch_context_with_kv_cache cake_batch_decode_with_kv_cache cake_rmsnorm cake_rmsnorm_train_backward "
              "cake_rmsnorm_train_backward_workspace_bytes cake_rmsnorm_train_forward cake_top_k_top_p_sampling_from_probs get_dcp_spec_counter_bytes "
              "get_dcp_spec_workspace_size_bytes",
+    "_cake_rope": "cake_fused_qk_rmsnorm_rope_append_paged_kv_cache cake_fused_qk_rmsnorm_rope_quantize_fp8_append_paged_kv_cache",
+    "_moe_sort": "MoeActivationType allocate_moe_sort_buffers get_max_num_permuted_tokens get_max_num_tiles moe_activation moe_geglu moe_gelu moe_output_memset "
+                 "moe_output_memset_inplace moe_permute moe_relu moe_silu moe_sort moe_swiglu moe_unpermute",
     "_one_gpu": "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError GatedActMxfp8Outputs MoEInputs MoeRunnerInputs "
                 "checkCudaErrors convert_sf_from_mma_layout convert_sf_to_mma_layout delay_kernel get_mma_sf_shape get_sm_count_constraint "
                 "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked trtllm_low_latency_gemm",
@@ -398,8 +401,9 @@ MODULES = {
     "fused_moe.cute_dsl.sm90_fused_moe": "CuteDslBf16MoEWrapper cute_dsl_fused_moe_bf16",
     "fused_moe.cute_dsl.b12x_moe": "B12xMoEWrapper b12x_fused_moe",
     "fused_moe.cute_dsl.moe_utils":
-        "SUPPORTED_CUTE_DSL_MOE_ACTIVATION_TYPES normalize_cute_dsl_moe_activation_type validate_cute_dsl_moe_situ_config "
-        "validate_cute_dsl_moe_swiglu_config",
+        "MoeActivationType SUPPORTED_CUTE_DSL_MOE_ACTIVATION_TYPES allocate_moe_sort_buffers get_max_num_permuted_tokens get_max_num_tiles moe_activation "
+        "moe_geglu moe_gelu moe_output_memset moe_output_memset_inplace moe_permute moe_relu moe_silu moe_sort moe_swiglu moe_unpermute "
+        "normalize_cute_dsl_moe_activation_type validate_cute_dsl_moe_situ_config validate_cute_dsl_moe_swiglu_config",
     "fused_moe.cute_dsl.tuner": "",
     "fused_moe.fused_routing_dsv3": "fused_topk_deepseek",
     "fused_moe.hash_topk": "hash_topk",
