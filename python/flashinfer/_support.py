@@ -133,11 +133,14 @@ class _Checked:
         """True when some back end, or the common check where there are none, supports compute capability `cc`."""
         if self._checks:
             return any(self.is_backend_supported(backend, cc) for backend in self._checks)
+        return self._common_question()(cc)
+
+    def _common_question(self):
         question = getattr(self._common, "is_compute_capability_supported", None)
         if question is None:
             raise ValueError("Invalid is_compute_capability_supported call: "
                              f"{getattr(self._common, '__name__', None)} does not have is_compute_capability_supported decorator")
-        return question(cc)
+        return question
 
     def _suitable(self, capability, arguments):
         """The back ends whose checks hold, in the order of the heuristic."""
@@ -168,9 +171,11 @@ class _Checked:
         capability = _capability(arguments.values())
         if not self._checks and self._common is None:
             raise ValueError(f"Invalid @backend_requirement decorator usage: no backend choices and no common_check for {name}")
+        if not self._checks:
+            question = self._common_question()
         fits = self._common is None or self._common(**arguments)
         if not self._checks:
-            if capability is not None and not self.is_compute_capability_supported(capability):
+            if capability is not None and not question(capability):
                 raise BackendSupportedError(f"{name} does not support compute capability {capability}; supported compute capabilities: "
                                             f"{sorted(self._common._supported_ccs)}")
         elif backend == "auto":
@@ -208,6 +213,7 @@ def backend_requirement(backend_checks, common_check=None, heuristic_func=None):
 
     Raises (at a call):
         BackendSupportedError: no such back end, or none for this GPU
-        ValueError: a check says no: "Problem size is not supported"
+        ValueError: a check says no: "Problem size is not supported"; or there is no back end, and no common_check with
+            `supported_compute_capability`
     """
     return lambda function: _Checked(function, dict(backend_checks), common_check, heuristic_func)

@@ -81,6 +81,22 @@ def test_capabilities_are_compared_on_gpus(monkeypatch):
         single(torch.zeros(1))
 
 
+def test_without_back_ends_the_common_check_must_know_capabilities():
+    def bare(x):
+        return 1
+
+    def check(x):
+        return True
+
+    with pytest.raises(ValueError, match="Invalid @backend_requirement decorator usage: no backend choices and no common_check for bare"):
+        backend_requirement({})(bare)(3)
+    single = backend_requirement({}, common_check=check)(bare)
+    with pytest.raises(ValueError, match="call: check does not have is_compute_capability_supported decorator"):
+        single(3)
+    assert single(3, skip_check=True) == 1
+    assert backend_requirement({}, common_check=supported_compute_capability([90])(check))(bare)(3) == 1
+
+
 def test_experimental_back_ends_are_named_to_be_used(monkeypatch):
     @backend_requirement({"new": experimental_backend(lambda x, backend: True)}, heuristic_func=lambda found, x, backend: found)
     def fresh(x, backend="auto"):

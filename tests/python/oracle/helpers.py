@@ -67,6 +67,12 @@ def decorators():
         call(f"capability {cc}", two.is_compute_capability_supported, cc)
     call("has", lambda: (two.has_backend("a"), two.has_backend("z"), two.has_backend_choices(), none.has_backend_choices()))
     call("none", none.is_backend_supported, "a")
+    call("none called", none, 1)
+
+    def common(x):
+        return True
+
+    call("common called", utils.backend_requirement({}, common_check=common)(lambda x: 1), 1)
 
 
 def layouts():
