@@ -79,6 +79,16 @@ def test_what_the_residual_norms_support():
     assert not following(branch, residual, weight, alpha, beta, post_weight=weight[:3]) and not following(branch, residual, None, alpha, beta)
 
 
+@pytest.mark.parametrize("method, n_group, topk_group, text", [
+    (2, 3, 1, "n_group is 3, but must divide 16 experts"), (2, 4, 5, r"topk_group is 5, but must be in \[1, 4\]"),
+    (2, 4, 0, r"topk_group is 0, but must be in \[1, 4\]"), (2, 4, -1, "n_group is 4 and topk_group -1"), (2, -4, 0, "n_group is -4 and topk_group 0"),
+    (2, 0, 2, r"topk_group is 2, but must be in \[1, 1\]"), (2, 8, 1, "top_k is 3, but 1 groups have 2 experts"),
+    (1, 4, 2, "n_group is 4 and topk_group 2, but only DeepSeekV3 has groups")])
+def test_routing_names_groups_that_do_not_fit(method, n_group, topk_group, text):
+    with pytest.raises(ValueError, match=text):
+        flashinfer.fused_moe.trtllm_gen_routing(torch.randn(5, 16), None, method, 3, n_group=n_group, topk_group=topk_group)
+
+
 def test_many_results_have_names():
     logits = torch.randn(5, 16)
     r = flashinfer.fused_moe.trtllm_gen_routing(logits, None, 1, 3, tile_tokens_dim=4)

@@ -185,6 +185,8 @@ void validate(const G& a) {
   const int64_t e = a.routing_logits.size(1), here = routed_here(a), shared = a.num_fused_shared_experts,
                 tile = a.tile_tokens_dim;
   moe::check_routing(routing_of(a));
+  FI_CHECK(a.n_group <= 1 || a.topk_group > 0, ValueError, "topk_group is 0, but must be in [1, ", a.n_group,
+           "] (n_group)");
   FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, "tile_tokens_dim is ", tile,
            ", but must be a power of two");
   FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError,

@@ -31,7 +31,7 @@ struct TrtllmGenRouting {
   int64_t routing_method = 0;
   int64_t top_k = 0;
   int64_t num_fused_shared_experts = 0;
-  int64_t n_group = 0, topk_group = 0;  // 0: one group, all groups
+  int64_t n_group = 0, topk_group = 0;  // 0: one group
   int64_t local_expert_offset = 0;
   std::optional<int64_t> local_num_experts = {};  // e when absent
   double routed_scaling_factor = 1.0;

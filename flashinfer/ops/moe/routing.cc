@@ -258,6 +258,8 @@ void validate_routing_as(const MoeRouting& a) {
            "routing_bias is given, but only DeepSeekV3 (2) and MiniMax2 (7) have one; routing_method is ", m);
   if (m == kDeepSeekV3) {
     const Rule r = rule_of(a);
+    FI_CHECK(a.n_group >= 0 && a.topk_group >= 0, ValueError, "n_group is ", a.n_group, " and topk_group ",
+             a.topk_group, ", but they must not be negative");
     check_groups(e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
   } else {
     FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, "n_group is ", a.n_group, " and topk_group ",
