@@ -282,3 +282,26 @@ def test_the_update_of_mtp_is_off_by_default():
 
 def test_names():
     assert flashinfer.gdn_decode.gated_delta_rule_mtp is gated_delta_rule_mtp
+
+
+@pytest.mark.parametrize("dtype, tokens", [(torch.float32, 1), (torch.bfloat16, 1), (torch.bfloat16, 3)])
+@pytest.mark.parametrize("fallen", ["read", "write"])
+def test_rows_of_padding_touch_no_slot(dtype, tokens, fallen):
+    """Padded batches have index -1: no slot changes, slot 0 neither, where FlashInfer writes that."""
+    from flashinfer.gdn_kernels.gdn_decode_bf16_state import gated_delta_rule_mtp as mtp_bf16
+
+    none, some = torch.full((3,), -1, dtype=torch.int32), torch.tensor([0, 2, 1], dtype=torch.int32)
+    read, write = (none, None) if fallen == "read" else (some, none)
+    x = inputs(3, tokens)
+    calls = [lambda p: gated_delta_rule_decode_pretranspose(**x, state=None, initial_state=p, initial_state_indices=read, output_state_indices=write),
+             lambda p: gated_delta_rule_mtp(**x, initial_state=p, initial_state_indices=read, output_state_indices=write, disable_state_update=False)]
+    if dtype == torch.bfloat16:
+        names = dict(initial_state_source=None, initial_state_indices=read, output_state_indices=write, disable_state_update=False)
+        calls.append(lambda p: mtp_bf16(**x, **{**names, "initial_state_source": p}))
+    for call in calls:
+        slots = pool(4, dtype)
+        before = slots.clone()
+        out = call(slots)
+        out = out[0] if isinstance(out, tuple) else out
+        assert torch.equal(slots.view(torch.uint8), before.view(torch.uint8))
+        assert out.any() == (fallen == "write")
