@@ -245,3 +245,50 @@ with warnings.catch_warnings(record=True) as caught:
 assert [c.category for c in caught] == [DeprecationWarning], caught
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- what a back end leaves to run(), and narrow results ----
+def decode_wrapper(backend, rows):
+    w = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(1 << 20, dtype=torch.uint8), "HND", backend=backend)
+    w.plan(torch.tensor([0, 2, 5]), torch.tensor([6, 1, 0, 3, 5]), torch.tensor([3, 8]), 4, 2, 64, 8, q_data_type=torch.bfloat16, q_len_per_req=rows)
+    return w
+
+
+@pytest.mark.filterwarnings("ignore:.*backend=.*exists for cuda")
+@pytest.mark.parametrize("backend", ["trtllm-gen", "cute-dsl"])
+def test_these_back_ends_take_the_rows_of_a_request_from_q(backend):
+    pool = torch.randn(7, 2, 2, 8, 64).bfloat16()
+    for rows in (1, 2, 3):
+        q = torch.randn(2 * rows, 4, 64).bfloat16()
+        for planned in (1, 3):
+            got, want = (decode_wrapper(backend, n).run(q, pool, return_lse=True) for n in (planned, rows))
+            assert all(torch.equal(a, b) for a, b in zip(got, want))
+    with pytest.raises(ValueError, match=r"q.shape\[0\] is 3, but must be a multiple of 2 requests"):
+        decode_wrapper(backend, 1).run(torch.zeros(3, 4, 64).bfloat16(), pool)
+    with pytest.raises(ValueError, match="q_len_per_req is 3, but q has 2 rows a request"):
+        decode_wrapper(backend, 1).run(torch.zeros(4, 4, 64).bfloat16(), pool, q_len_per_req=3)
+    with pytest.raises(ValueError, match="request 0 has 11 tokens, but q_len_per_req is 12"):
+        decode_wrapper(backend, 1).run(torch.zeros(24, 4, 64).bfloat16(), pool)
+    with pytest.raises(ValueError, match="but plan.. was given 2 query tokens"):
+        decode_wrapper("auto", 1).run(torch.zeros(4, 4, 64).bfloat16(), pool)
+
+
+def test_a_paged_prefill_rounds_its_result_to_e4m3():
+    pool, q = torch.randn(7, 2, 8, 2, 64).bfloat16(), torch.randn(9, 4, 64).bfloat16()
+
+    def prefill(output):
+        w = flashinfer.BatchPrefillWithPagedKVCacheWrapper(torch.empty(1 << 20, dtype=torch.uint8))
+        w.plan(torch.tensor([0, 4, 9]), torch.tensor([0, 2, 5]), torch.tensor([6, 1, 0, 3, 5]), torch.tensor([3, 8]), 4, 2, 64, 8, causal=True,
+               q_data_type=torch.bfloat16, o_data_type=output)
+        return w
+
+    for scale in (3.0, 1e4):
+        wide = prefill(torch.float32).run(q, pool, v_scale=scale)
+        out = torch.empty(9, 4, 64, dtype=torch.float8_e4m3fn)
+        assert prefill(torch.float8_e4m3fn).run(q, pool, v_scale=scale, out=out) is out
+        assert torch.equal(out.float(), wide.clamp(-448, 448).to(torch.float8_e4m3fn).float())
+    assert prefill(torch.float8_e4m3fn).forward(q, pool, causal=True).dtype == torch.float8_e4m3fn
+    with pytest.raises(ValueError, match="out.dtype is bfloat16, but must be float8_e4m3fn"):
+        prefill(torch.float8_e4m3fn).run(q, pool, out=torch.empty(9, 4, 64).bfloat16())
+    with pytest.raises(ValueError, match="o_data_type is float8_e5m2"):
+        prefill(torch.float8_e5m2)

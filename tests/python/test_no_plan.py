@@ -424,3 +424,18 @@ def test_helpers_of_prefill_and_mla():
     counted = prefill.make_hashable_cache(lambda names, scale=1: calls.append(names) or (names, scale))
     assert counted(["a", ["b"]], scale=2) == counted(["a", ["b"]], scale=2) == (("a", ("b",)), 2) and len(calls) == 1
     assert mla.supported_mla_layer_dimensions[0] == mla.MLALayerDimensions(mla.MLAHeadDimensions(128, 64, 128, 512), 128)
+
+
+@pytest.mark.filterwarnings("ignore:.*backend=.*exists for cuda")
+def test_choices_among_kernels_do_not_change_the_result():
+    pool = torch.randn(6, 2, 2, 16, 64).bfloat16()
+    call = (torch.randn(2, 4, 64).bfloat16(), pool, torch.zeros(16, dtype=torch.uint8), torch.tensor([[5, 1], [0, -1]]).int(), torch.tensor([20, 7]).int(), 32)
+    want = decode.trtllm_batch_decode_with_kv_cache(*call)
+    order = torch.tensor([1, 0], dtype=torch.int32)
+    for more in (dict(bf16q_fp8kv_transform_mode="k_only"), dict(bf16q_fp8kv_transform_mode="separate_kv", backend="trtllm-gen"), dict(request_order=order, backend="cake")):
+        assert torch.equal(decode.trtllm_batch_decode_with_kv_cache(*call, **more), want)
+    for more, text in ((dict(bf16q_fp8kv_transform_mode="both"), "must be one of 'k_only' or 'separate_kv'"), (dict(bf16q_fp8kv_transform_mode="k_only", backend="xqa"), "only supported by backend='trtllm-gen'"),
+                       (dict(request_order=order), "requires the explicit backend='cake'"), (dict(request_order=order.long(), backend="cake"), r"must be int32 \[2\]"),
+                       (dict(request_order=order[:1], backend="cake"), r"must be int32 \[2\]")):
+        with pytest.raises(ValueError, match=text):
+            decode.trtllm_batch_decode_with_kv_cache(*call, **more)

@@ -104,6 +104,8 @@ constexpr op::Case kBatchDecode[] = {
     {"three_tokens_each", FI_WS FI_BF16 "plan.indptr=i32:[0,3,4,6] plan.indices=i32:[5,1,3,6,0,2] plan.last_page_len=i32:[16,3,7] plan.num_qo_heads=4 "
                           "plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 plan.q_len_per_req=3 q=bf16:9x4x64 "
                           "paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
+    {"rows_of_the_run", "init.backend='trtllm-gen' " FI_WS "plan.indptr=i32:[0,3,5] plan.indices=i32:[5,1,3,6,0] plan.last_page_len=i32:[16,7] " FI_BF16
+                        "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 q=bf16:6x4x64 paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
     {"o_float32", FI_WS FI_TABLE FI_BF16 "plan.o_data_type=float32 plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 "
                   "plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64", "cpu", 0, 1e-2, 1e-2},
     {"group8_d112_alibi", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=16 plan.num_kv_heads=2 "
@@ -168,6 +170,7 @@ constexpr op::Case kBatchPrefill[] = {
     {"window", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE "window_left=9 return_lse=True"},
     {"cap_scales", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.logits_soft_cap=3.0 q=bf16:54x4x64 " FI_CACHE
                    "q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
+    {"o_e4m3", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.o_data_type=float8_e4m3fn q=bf16:54x4x64 " FI_CACHE "v_scale=3.0 return_lse=True"},
     {"rope", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ROPE_LLAMA' q=bf16:54x4x64 " FI_CACHE},
     {"alibi_slopes", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ALIBI' plan.alibi_slopes=f32:[0.5,0.001,0.25,0.0625] plan.causal=True "
                      "q=bf16:54x4x64 " FI_CACHE "return_lse=True"},

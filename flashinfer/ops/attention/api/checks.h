@@ -205,8 +205,12 @@ Plan prefill_plan(const PlanArgs& a) {
   p.kv_data_type = cache_type(a.kv_data_type.value_or(a.q_data_type));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
-  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
-  return p;
+  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta,
+                  requires { a.paged_kv_indptr;
+}
+}  // namespace flashinfer::attention
+);
+return p;
 }
 /// After kv_len and batch_size are known.
 template <class PlanArgs>
@@ -253,7 +257,8 @@ Plan forward_plan(const Forward& a) {
   if (p.window_left < 0) p.window_left = std::max<int64_t>(a.window_left, -1);
   check_window(p, a.window_left);
   if constexpr (requires { a.causal; }) p.causal = a.causal || p.prefix_len.defined();
-  set_options(p, {p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_options(p, {p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta,
+                  p.o_data_type == DType::kF8E4M3});
   set_work(p);
   return p;
 }

@@ -27,6 +27,7 @@ Plan init_state(const BatchDecodeInit& a) {
   check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
+  p.any_q_len = !a.use_cuda_graph && (a.backend == "trtllm-gen" || a.backend == "cute-dsl");
   set_variant(p, a);
   set_graph(p, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
@@ -135,13 +136,28 @@ template <class Run>
 Call call_of_run(const Run& a) {
   return paged_call(plan_of(a.self), a);
 }
+/// The plan, for as many rows a request as q has where the back end leaves that to the run.
+PlanRef planned_for_rows(const BatchDecodeRun& a) {
+  const Plan& p = plan_of(a.self);
+  const int64_t rows = a.q.size(0);
+  if (!p.any_q_len || rows == p.nnz_qo || p.batch_size == 0) return borrowed(p);
+  FI_CHECK(rows > 0 && rows % p.batch_size == 0, ValueError, "q.shape[0] is ", rows, ", but must be a multiple of ",
+           p.batch_size, " requests");
+  Plan other = p;
+  set_decode_rows(other, rows / p.batch_size);
+  set_work(other);
+  return owned(std::move(other));
+}
+Call call_for_rows(const BatchDecodeRun& a) { return paged_call(*planned_for_rows(a), a); }
 
 void validate_run(const BatchDecodeRun& a) {
-  const Plan& p = plan_of(a.self);
+  const PlanRef plan = planned_for_rows(a);
+  const Plan& p = *plan;
   check_skip_softmax(a.skip_softmax_threshold_scale_factor);
   check_window(p, a.window_left);
   FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, "q_len_per_req is ",
-           a.q_len_per_req.value_or(0), ", but plan() was given ", p.q_len_per_req);
+           a.q_len_per_req.value_or(0), ", but ",
+           p.any_q_len ? str("q has ", p.q_len_per_req, " rows a request") : str("plan() was given ", p.q_len_per_req));
   if (a.q_len_per_req) deprecated(str(": q_len_per_req is deprecated: plan() takes it"));
   check_sinks(p, a.sinks);
   check_paged_run(p, a, "indices");
@@ -166,9 +182,9 @@ constexpr op::Op define_plan() {
 }
 template <class N>
 constexpr op::Op define_run(op::CaseTable cases) {
-  return op::define<BatchDecodeRun, validate_run, cost>(N::kRun, kModule, kRunDoc, run_fields,
-                                                        kRunCandidates<PlanRun<BatchDecodeRun, planned, call_of_run>>,
-                                                        cases, {.rtol = -1, .atol = -1}, &plan_type);
+  return op::define<BatchDecodeRun, validate_run, cost>(
+      N::kRun, kModule, kRunDoc, run_fields, kRunCandidates<PlanRun<BatchDecodeRun, planned_for_rows, call_for_rows>>,
+      cases, {.rtol = -1, .atol = -1}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_forward(op::CaseTable cases) {

@@ -208,6 +208,26 @@ void check_block(const Block& a, const More& more) {
     more(p);
   });
 }
+/// Arguments that choose among kernels of FlashInfer, and do not change the result.
+void check_kernel_options(const TrtllmBatchDecode& a) {
+  if (const op::Value& mode = a.bf16q_fp8kv_transform_mode; !mode.is_none()) {
+    const auto* text = std::get_if<std::string>(&mode);
+    FI_CHECK(text && (*text == "k_only" || *text == "separate_kv"), ValueError, "bf16q_fp8kv_transform_mode is ",
+             op::python_repr(mode), ", but must be one of 'k_only' or 'separate_kv'");
+    FI_CHECK(a.backend == "auto" || a.backend == "trtllm-gen", ValueError,
+             "bf16q_fp8kv_transform_mode is only supported by backend='trtllm-gen', but backend is ",
+             op::python_repr(a.backend));
+  }
+  throw_if_given("request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
+  if (a.request_order.is_none()) return;
+  FI_CHECK(a.backend == "cake", ValueError, "request_order requires the explicit backend='cake', but backend is ",
+           op::python_repr(a.backend));
+  FI_CHECK(!a.causal_seqlens_kv_global, ValueError, "request_order is not supported beside causal_seqlens_kv_global");
+  const TensorView* order = a.request_order.tensor();
+  FI_CHECK(order && order->dtype() == DType::kI32 && order->rank() == 1 && order->size(0) == a.seq_lens.numel(),
+           ValueError, "request_order is ", order ? to_string(*order) : op::python_repr(a.request_order),
+           ", but must be int32 [", a.seq_lens.numel(), "] (requests)");
+}
 void validate_decode(const TrtllmBatchDecode& a) {
   check_output_scale(a.o_scale, out_dtype(a));
   FI_CHECK(a.causal_seqlens_kv_global || (a.cp_world == 1 && a.cp_rank == 0), ValueError,
@@ -216,9 +236,7 @@ void validate_decode(const TrtllmBatchDecode& a) {
                                     std::pair("enable_block_sparse_attention", a.enable_block_sparse_attention)})
     FI_CHECK(!a.causal_seqlens_kv_global || !given, ValueError, name,
              " was given beside causal_seqlens_kv_global, which says what rows see");
-  throw_if_given("bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
-  throw_if_given("request_order", !a.request_order.is_none(), kNeedsGpu);
-  throw_if_given("request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
+  check_kernel_options(a);
   check_block(a, [&](const Plan& p) {
     check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
     if (a.max_q_len)
@@ -317,7 +335,7 @@ constexpr op::Field decode_fields[] = {
     op::in<&D::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
     op::attr<&D::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::attr<&D::enable_pdl>("enable_pdl"),
-    op::attr<&D::backend>("backend", op::backends("auto|xqa:cuda|trtllm-gen:cuda")),
+    op::attr<&D::backend>("backend", op::backends("auto|xqa:cuda|trtllm-gen:cuda|cake:cuda")),
     op::attr<&D::q_len_per_req>("q_len_per_req"),
     op::attr<&D::o_scale>("o_scale"),
     op::in<&D::mask>("mask", nullptr, kMaskWords, op::doc("bits: which rows of its request a row sees")),

@@ -51,8 +51,10 @@ struct TrtllmBatchDecode {
   // the first floor((S + j - cp_rank) / cp_world) + 1 of them, S = causal_seqlens_kv_global: tokens of all ranks before
   // row 0.
   int64_t cp_world = 1, cp_rank = 0;
-  std::optional<TensorView> causal_seqlens_kv_global{};                           // [B]
-  op::Value bf16q_fp8kv_transform_mode{}, request_order{}, request_order_plan{};  // unsupported
+  std::optional<TensorView> causal_seqlens_kv_global{};  // [B]
+  // Of kernels: 'k_only' or 'separate_kv'; int32 [B], the order of requests; unsupported. Results do not depend on
+  // them.
+  op::Value bf16q_fp8kv_transform_mode{}, request_order{}, request_order_plan{};
 };
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args);
 

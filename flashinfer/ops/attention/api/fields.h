@@ -8,10 +8,15 @@
 
 namespace flashinfer::attention {
 
+/// Rows of a run's q: the plan's, but where it leaves them to the run.
+template <class Run>
+int64_t rows_of_run(const Run& a, const Plan& p) {
+  return p.any_q_len ? a.q.size(0) : p.nnz_qo;
+}
 template <class Run>
 op::Shape out_shape(const Run& a) {
   const Plan& p = plan_of(a.self);
-  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
+  return rows_heads_dim(rows_of_run(a, p), p.num_qo_heads, p.head_dim_vo);
 }
 template <class Run>
 op::Shape lse_shape(const Run& a) {
@@ -19,7 +24,7 @@ op::Shape lse_shape(const Run& a) {
   if constexpr (requires { a.lse_layout; }) {
     if (a.lse_layout == "HN") return rows_heads(p.num_qo_heads, p.nnz_qo);
   }
-  return rows_heads(p.nnz_qo, p.num_qo_heads);
+  return rows_heads(rows_of_run(a, p), p.num_qo_heads);
 }
 template <class Run>
 DType out_dtype(const Run& a) {
@@ -58,9 +63,16 @@ constexpr std::array mask_buffers = {op::scratch<&B::custom_mask_buf>("custom_ma
 template <class B>
 constexpr std::array paged_run_head = {op::self<&B::self>(), op::in<&B::q>("q", "n h d", ops::kQueryTypes),
                                        op::paged<&B::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes)};
-template <class B>
+/// The types of a result, and those of classes whose plan may say e4m3.
+struct PlainOutputs {
+  static constexpr DTypeSet kTypes = op::floats;
+};
+struct NarrowOutputs {
+  static constexpr DTypeSet kTypes = op::floats | DType::kF8E4M3;
+};
+template <class B, class Outputs = PlainOutputs>
 constexpr std::array run_results = {
-    op::out<&B::out>("out", nullptr, op::floats, op::shape<out_shape<B>>, op::dtype<out_dtype<B>>),
+    op::out<&B::out>("out", nullptr, Outputs::kTypes, op::shape<out_shape<B>>, op::dtype<out_dtype<B>>),
     op::out<&B::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<B>>, op::when<&B::return_lse>),
     op::attr<&B::return_lse>("return_lse"),
 };
@@ -79,7 +91,7 @@ constexpr std::array paged_run_tail = {
 };
 
 /// forward(): what it replaces of plan(), and its results.
-template <class B>
+template <class B, class Outputs = PlainOutputs>
 constexpr std::array forward_tail = {
     op::attr<&B::window_left>("window_left"),
     op::attr<&B::logits_soft_cap>("logits_soft_cap"),
@@ -87,7 +99,7 @@ constexpr std::array forward_tail = {
     op::attr<&B::rope_scale>("rope_scale"),
     op::attr<&B::rope_theta>("rope_theta"),
     op::attr<&B::return_lse>("return_lse", op::internal),
-    op::result<&B::out>("out", nullptr, op::floats, op::shape<out_shape<B>>, op::dtype<out_dtype<B>>),
+    op::result<&B::out>("out", nullptr, Outputs::kTypes, op::shape<out_shape<B>>, op::dtype<out_dtype<B>>),
     op::result<&B::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<B>>, op::when<&B::return_lse>),
 };
 template <class B>

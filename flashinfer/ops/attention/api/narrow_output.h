@@ -75,4 +75,17 @@ struct NarrowOutput {
   }();
 };
 
+/// A plan for computed_dtype() of its result.
+template <class Block, PlanRef (*PlanOf)(const Block&)>
+PlanRef computed_plan(const Block& a) {
+  PlanRef p = PlanOf(a);
+  if (p->o_data_type == computed_dtype(p->o_data_type)) return p;
+  Plan wide = *p;
+  wide.o_data_type = computed_dtype(p->o_data_type);
+  return owned(std::move(wide));
+}
+/// PlanRun for plans whose result may be e4m3.
+template <class Block, PlanRef (*PlanOf)(const Block&), Call (*CallOf)(const Block&)>
+using NarrowPlanRun = NarrowOutput<Block, PlanRun<Block, computed_plan<Block, PlanOf>, CallOf, PlanOf>, &Block::out>;
+
 }  // namespace flashinfer::attention

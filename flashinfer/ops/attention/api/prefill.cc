@@ -75,12 +75,12 @@ constinit const op::Op prefill_plan_op = op::define<BatchPrefillPlan, validate>(
     plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op prefill_run_op = op::define<BatchPrefillRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's pages; lse in base 2.", run_fields,
-    kRunCandidates<PlanRun<BatchPrefillRun, planned, call_of_run>>, ops::attention::batch_prefill_cases, {},
+    NarrowPlanRun<BatchPrefillRun, planned, call_of_run>::candidates, ops::attention::batch_prefill_cases, {},
     &plan_type);
 constinit const op::Op prefill_forward_op = op::define<BatchPrefillForward, validate_forward>(
     kForward, kModule, "run() with what plan() was given replaced.", forward_fields,
-    kRunCandidates<PlanRun<BatchPrefillForward, replanned, call_of_forward>>, ops::attention::prefill_forward_cases, {},
-    &plan_type);
+    NarrowPlanRun<BatchPrefillForward, replanned, call_of_forward>::candidates, ops::attention::prefill_forward_cases,
+    {}, &plan_type);
 constinit const op::Op prefill_size_op =
     op::define<BatchPrefillWorkspaceSize>("BatchPrefillWithPagedKVCacheWrapper.workspace_size", kModule,
                                           "Bytes of partial results and of index arrays that a plan takes.",

@@ -70,7 +70,7 @@ struct BatchPrefillRun {
   op::PagedKv paged_kv_cache;
   op::Value args{};  // a custom variant's additional tensors, then scalars: a list
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
-  std::optional<TensorView> out{};  // [nnz, Hq, Dvo], the plan's o_data_type
+  std::optional<TensorView> out{};  // [nnz, Hq, Dvo], the plan's o_data_type; e4m3: rounded from f32, saturated at 448
   std::optional<TensorView> lse{};  // f32 [nnz, Hq], or with lse_layout "HN" contiguous [Hq, nnz]
   bool return_lse = false;
   std::string lse_base = "log2";  // or "ln"

@@ -2,6 +2,7 @@
 // Tables of members of the paged prefill ops. Included by prefill.cc and sink.cc.
 #pragma once
 #include "flashinfer/ops/attention/api/fields.h"
+#include "flashinfer/ops/attention/api/narrow_output.h"
 
 namespace flashinfer::attention::prefill {
 
@@ -60,13 +61,13 @@ inline constexpr op::Field plan_fields[] = {
 inline constexpr auto run_fields = table_of(
     paged_run_head<BatchPrefillRun>,
     std::array{op::attr<&BatchPrefillRun::args>("args", op::varargs), op::attr<&BatchPrefillRun::q_scale>("q_scale")},
-    kv_scales<BatchPrefillRun>, run_results<BatchPrefillRun>, lse_format<BatchPrefillRun>,
+    kv_scales<BatchPrefillRun>, run_results<BatchPrefillRun, NarrowOutputs>, lse_format<BatchPrefillRun>,
     std::array{op::attr<&BatchPrefillRun::window_left>("window_left"),
                op::in<&BatchPrefillRun::sinks>("sinks", nullptr, DType::kF32, op::contiguous)},
     paged_run_tail<BatchPrefillRun>);
 inline constexpr auto forward_fields =
     table_of(paged_run_head<BatchPrefillForward>, forward_masking<BatchPrefillForward>, kv_scales<BatchPrefillForward>,
-             forward_tail<BatchPrefillForward>);
+             forward_tail<BatchPrefillForward, NarrowOutputs>);
 inline constexpr auto size_fields =
     without(plan_fields, {"non_blocking"},
             op::result<&BatchPrefillWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));

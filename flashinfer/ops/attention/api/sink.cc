@@ -79,7 +79,7 @@ constexpr auto sink_run_fields = table_of(
     std::array{op::in<&BatchSinkRun::sink>("sink", "h", DType::kF32, op::contiguous),
                op::attr<&BatchSinkRun::sm_scale>("sm_scale", op::required),
                op::attr<&BatchSinkRun::q_scale>("q_scale", op::keyword_only)},
-    kv_scales<BatchSinkRun>, run_results<BatchSinkRun>, lse_format<BatchSinkRun>,
+    kv_scales<BatchSinkRun>, run_results<BatchSinkRun, NarrowOutputs>, lse_format<BatchSinkRun>,
     std::array{op::attr<&BatchSinkRun::window_left>("window_left"), op::in<&BatchSinkRun::sinks>("sinks", nullptr)},
     paged_run_tail<BatchSinkRun>);
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
@@ -97,7 +97,7 @@ constinit const op::Op sink_plan_op = op::define<BatchPrefillPlan, validate>(
 constinit const op::Op sink_run_op = op::define<BatchSinkRun, validate_run, cost>(
     kRun, kSinkModule,
     "out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)) over each request's pages; lse in base 2.",
-    sink_run_fields, kRunCandidates<PlanRun<BatchSinkRun, planned, call_of_run>>, ops::attention::sink_cases, {},
+    sink_run_fields, NarrowPlanRun<BatchSinkRun, planned, call_of_run>::candidates, ops::attention::sink_cases, {},
     &plan_type);
 constinit const op::Op sink_size_op =
     op::define<BatchPrefillWorkspaceSize>("BatchAttentionWithAttentionSinkWrapper.workspace_size", kSinkModule,

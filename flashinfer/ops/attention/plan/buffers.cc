@@ -73,7 +73,7 @@ Plan next_plan(const Plan& before) {
   Plan p;
   p.kv_layout = before.kv_layout, p.paged = before.paged;
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size;
-  p.max_rows = before.max_rows, p.fixed_q_len = before.fixed_q_len;
+  p.max_rows = before.max_rows, p.fixed_q_len = before.fixed_q_len, p.any_q_len = before.any_q_len;
   p.buffers = before.buffers, p.jit_args = before.jit_args, p.variant_owns_mask = before.variant_owns_mask;
   p.graph = before.graph, p.without_buffers = before.without_buffers;
   return p;

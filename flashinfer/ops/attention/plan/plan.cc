@@ -30,6 +30,7 @@ constexpr op::Field plan_fields[] = {
     op::attr<&Plan::nnz_qo>("nnz_qo"),
     op::attr<&Plan::nnz_kv>("nnz_kv"),
     op::attr<&Plan::q_len_per_req>("q_len_per_req"),
+    op::attr<&Plan::any_q_len>("any_q_len"),
     op::attr<&Plan::q_data_type>("q_data_type"),
     op::attr<&Plan::kv_data_type>("kv_data_type"),
     op::attr<&Plan::o_data_type>("o_data_type"),
@@ -58,10 +59,11 @@ void check_positive(const char* name, int64_t value) {
   FI_CHECK(value >= 1, ValueError, name, " is ", value, ", but must be at least 1");
 }
 /// What run() will take: plan() is where the caller named it.
-void check_types(const Plan& p) {
+void check_types(const Plan& p, bool narrow_output) {
+  const DTypeSet outputs = narrow_output ? op::floats | DType::kF8E4M3 : op::floats;
   for (const auto& [what, t, types] :
        {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes),
-        std::tuple("kv_data_type", p.kv_data_type, kCacheTypes), std::tuple("o_data_type", p.o_data_type, op::floats)})
+        std::tuple("kv_data_type", p.kv_data_type, kCacheTypes), std::tuple("o_data_type", p.o_data_type, outputs)})
     FI_CHECK(types.has(t), ValueError, what, " is ", name(t), ", but must be ", to_string(types));
 }
 
@@ -97,7 +99,7 @@ void set_options(Plan& p, const Options& o) {
            ", but must be a multiple of num_kv_heads, which is ", p.num_kv_heads);
   check_positive("head_dim_qk", p.head_dim_qk);
   check_positive("head_dim_vo", p.head_dim_vo);
-  check_types(p);
+  check_types(p, o.narrow_output);
   p.window_left = std::max<int64_t>(o.window_left, -1);
   p.pos_encoding_mode = o.pos_encoding_mode;
   p.sm_scale = o.sm_scale.value_or(1.0 / std::sqrt(static_cast<double>(p.head_dim_qk)));

@@ -29,6 +29,7 @@ struct Plan {
   int64_t batch_size = 0, num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, head_dim_vo = 0, page_size = 1;
   int64_t nnz_qo = 0, nnz_kv = 0;  // rows of q; ragged: rows of K and V
   int64_t q_len_per_req = 1;       // decode
+  bool any_q_len = false;          // decode: a run's q may have other rows a request than the plan
   DType q_data_type = DType::kF16, kv_data_type = DType::kF16, o_data_type = DType::kF16;
   bool causal = false;
   int64_t window_left = -1;
@@ -87,6 +88,7 @@ struct Options {
   int64_t window_left = -1;
   std::string_view pos_encoding_mode = "NONE";
   std::optional<double> sm_scale, logits_soft_cap, rope_scale, rope_theta;
+  bool narrow_output = false;  // o_data_type may be e4m3
 };
 /// Sets the numbers of `p` and checks them: heads, dims, scales, positions.
 void set_options(Plan& p, const Options& o);
