@@ -6,6 +6,7 @@
 #include "flashinfer/kernels/cpu/silu16.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/interleave.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/params.h"
+#include "flashinfer/ops/linear_attention/kernels/conv/tap_rows.h"
 
 namespace flashinfer::cpu {
 
@@ -15,7 +16,8 @@ class Conv {
   using W = scalar_of_t<C.weight>;
   static constexpr int kTaps = C.width, kBefore = kTaps - 1;  // inputs before the first that count
   static constexpr int64_t kLanes = Vec::kLanes;
-  static constexpr int kTokens = 4;  // at a time: their inputs overlap
+  static constexpr int kTokens = 4;    // at a time: their inputs overlap
+  static constexpr int kAhead = 4096;  // bytes: a channel's tokens are prefetched across pages, where hardware stops
 
  public:
   /// Channels [first, first + count).
@@ -49,6 +51,17 @@ class Conv {
       }
     else
       for (int64_t c = 0; c < n; ++c) channel(c, from, to);
+  }
+  /// The one token of a row and its state, in one pass over both; false where that has no form for it. `next` is the
+  /// row after it, which is prefetched: hardware does not foresee where its state is.
+  bool step(const ConvRow& row, const ConvRow& next) {
+#if FI_CONV_TAP_ROWS
+    if (row.tokens != 1 || row.slot < 0 || !row.initial || p.x_channel != 1 || p.out_channel != 1) return false;
+    if (n < Rows::kChannels || p.mode != ConvParams::kShift || p.state_len != kBefore) return false;
+    if (p.state_channel == 1) return steps<false>(row, next), true;
+    if (rows_of_before()) return steps<true>(row, next), true;
+#endif
+    return false;
   }
   void store_state(const ConvRow& row) {
     if (row.skip || row.slot < 0 || !p.state) return;
@@ -95,6 +108,62 @@ class Conv {
   }
 
  private:
+#if FI_CONV_TAP_ROWS
+  using Rows = TapRows<T, kBefore>;
+  using One = TapRows<T, 1>;
+  /// InRows: a channel's state is side by side, else the channels are.
+  template <bool InRows>
+  void steps(const ConvRow& row, const ConvRow& next) {
+    r = next;
+    const T *after = state(0), *x_after = x(0, 0);
+    r = row;
+    T* s = state(0);
+    const int64_t step = InRows ? kBefore * Rows::kChannels : Rows::kChannels;
+    for (int64_t c = 0; c < n; c += Rows::kChannels, s += step, after += step, x_after += Rows::kChannels) {
+#pragma GCC unroll 3
+      for (int k = 0; k < kBefore; ++k)
+        __builtin_prefetch(after + k * (InRows ? Rows::kChannels : p.state_token), 1, 3);
+      __builtin_prefetch(x_after, 0, 3);
+      if (c + Rows::kChannels <= n)
+        step_block<InRows>(s, c, Rows::kChannels);
+      else
+        step_block<InRows>(s, c, n - c);
+    }
+  }
+  template <bool InRows>
+  FI_VEC_INLINE void step_block(T* s, int64_t c, int64_t count) const {
+    const T* const in = x(c, 0);
+    T* const to = out(c, 0);
+    Vec tap[kBefore][Rows::kVecs], last[1][Rows::kVecs], sum[Rows::kVecs];
+    if constexpr (InRows)
+      Rows::split(s, count, tap);
+    else
+#pragma GCC unroll 3
+      for (int k = 0; k < kBefore; ++k) One::widen(One::Lanes::load(s + k * p.state_token, count), tap[k]);
+    One::split(in, count, last);
+#pragma GCC unroll 2
+    for (int i = 0; i < Rows::kVecs; ++i) {
+      const int64_t at = c + i * kLanes;
+      sum[i] = load(bias + at);
+#pragma GCC unroll 3
+      for (int k = 0; k < kBefore; ++k) sum[i] = fma(load(filter + k * line + at), tap[k][i], sum[i]);
+      sum[i] = finish(fma(load(filter + kBefore * line + at), last[0][i], sum[i]));
+    }
+    if constexpr (InRows) {
+      Rows::push(in, count, s);
+    } else {
+#pragma GCC unroll 3
+      for (int k = 0; k + 1 < kBefore; ++k)
+        One::Lanes::store(s + k * p.state_token, One::Lanes::load(s + (k + 1) * p.state_token, count), count);
+      One::push(in, count, s + (kBefore - 1) * p.state_token);
+    }
+    if (Rows::kVecs == 2 && count == Rows::kChannels) return write_pair(to, sum[0], sum[1]);
+#pragma GCC unroll 2
+    for (int i = 0; i < Rows::kVecs; ++i)
+      if (const int64_t left = count - i * kLanes; left > 0)
+        write_tail(to + i * kLanes, sum[i], left < kLanes ? left : kLanes);
+  }
+#endif
   using Word = typename WordOf<sizeof(T)>::type;
   static void widen(const W* from, int64_t count, float* to) {
     int64_t i = 0;
@@ -109,6 +178,18 @@ class Conv {
         for (int64_t c = 0; c < n; ++c) filter[k * line + c] = to_f32(from[c * p.weight_channel + k * p.weight_tap]);
       return;
     }
+#if FI_CONV_TAP_ROWS
+    using Filters = TapRows<W, kTaps>;
+    for (int64_t c = 0; c < n; c += Filters::kChannels) {
+      Vec tap[kTaps][Filters::kVecs];
+      Filters::split(from + c * kTaps, n - c, tap);
+#pragma GCC unroll 2
+      for (int i = 0; i < Filters::kVecs; ++i)
+        if (c + i * kLanes < n)
+#pragma GCC unroll 4
+          for (int k = 0; k < kTaps; ++k) store(filter + k * line + c + i * kLanes, tap[k][i]);
+    }
+#else
     constexpr int64_t kBlock = 128;
     using Word = typename WordOf<sizeof(W)>::type;
     Word taps[kTaps][kBlock], *part[kTaps];
@@ -118,6 +199,7 @@ class Conv {
       split_rows(reinterpret_cast<const Word*>(from) + c * kTaps, count, part);
       for (int k = 0; k < kTaps; ++k) widen(reinterpret_cast<const W*>(taps[k]), count, filter + k * line + c);
     }
+#endif
   }
   /// The states are rows of the kBefore inputs, one after the other.
   bool rows_of_before() const {
@@ -241,23 +323,65 @@ class Conv {
 
   /// One channel; x has its tokens side by side.
   void channel(int64_t c, int64_t from, int64_t to) {
+    Vec w[kTaps];
+#pragma GCC unroll 4
+    for (int k = 0; k < kTaps; ++k) w[k] = splat(filter[k * line + c]);
+    const Vec add = splat(bias[c]);
     for (int64_t t = from; t < to; t += kLanes) {
+#if defined(__AVX512BF16__) && FI_CONV_TAP_ROWS
+      if constexpr (__is_same(T, bf16_t)) {
+        // Not from the second vector of a line on: results begin lines where the channel's do.
+        while (t >= kBefore && t % (2 * kLanes) == 0 && to - t >= 2 * kLanes && p.out_token == 1) {
+          token_pairs(x(c, t), out(c, t), w, add);
+          t += 2 * kLanes;
+        }
+        if (t >= to) return;
+      }
+#endif
       const int64_t left = to - t < kLanes ? to - t : kLanes;
+      __builtin_prefetch(reinterpret_cast<const char*>(x(c, t)) + kAhead, 0, 3);
       T near[kBefore + kLanes];  // the first tokens, behind those before them
       const T* in = t < kBefore ? near + kBefore : x(c, t);
       if (t < kBefore) {
         for (int64_t i = -kBefore; i < left; ++i)
           near[kBefore + i] = t + i < 0 ? before[(kBefore + t + i) * line + c] : input(c, t + i);
       }
-      Vec sum = splat(bias[c]);
+      Vec sum = add;
 #pragma GCC unroll 4
       for (int k = 0; k < kTaps; ++k) {
         const T* const q = in + k - kBefore;
-        sum = fma(splat(filter[k * line + c]), left == kLanes ? load(q) : load_n(q, left), sum);
+        sum = fma(w[k], left == kLanes ? load(q) : load_n(q, left), sum);
       }
       put(out(c, t), p.out_token, finish(sum), left);
     }
   }
+#if defined(__AVX512BF16__) && FI_CONV_TAP_ROWS
+  /// 32 tokens of a channel in bf16, even and odd ones apart: pairs of them are words of 32 bits, of which a shift or a
+  /// mask makes an f32, and the words 0, 2 and 4 tokens before hold all that the results need. That is 5 operations for
+  /// 4 taps, where widening what each tap reads takes 16.
+  FI_VEC_INLINE void token_pairs(const T* in, T* to, const Vec (&w)[kTaps], Vec add) const {
+    __builtin_prefetch(reinterpret_cast<const char*>(in) + kAhead, 0, 3);
+    constexpr int kWords = kTaps / 2 + 1;
+    Vec even[kWords], odd[kWords];  // [j]: tokens 2 i - 2 j and 2 i + 1 - 2 j
+#pragma GCC unroll 3
+    for (int j = 0; j < kWords; ++j) TapRows<T, 2>::pair(_mm512_loadu_si512(in - 2 * j), even[j], odd[j]);
+    Vec of_even = add, of_odd = add;
+#pragma GCC unroll 4
+    for (int k = 0; k < kTaps; ++k) {
+      const int back = kBefore - k;
+      of_even = fma(w[k], back % 2 == 0 ? even[back / 2] : odd[back / 2 + 1], of_even);
+      of_odd = fma(w[k], back % 2 == 0 ? odd[back / 2] : even[back / 2], of_odd);
+    }
+    using Lanes = WordLanes<2>;
+    static constexpr Lanes::Places kInTurn = Lanes::places([](int j) { return j % 2 * 16 + j / 2; });
+    const __m512bh halves = _mm512_cvtne2ps_pbh(finish(of_odd).r, finish(of_even).r);
+    const __m512i all = Lanes::permute(kInTurn, reinterpret_cast<__m512i>(halves));
+    if (p.past_caches && reinterpret_cast<uintptr_t>(to) % 64 == 0)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(to), all);
+    else
+      _mm512_storeu_si512(to, all);
+  }
+#endif
 
   const ConvParams& p;
   int64_t begin, n, line;
@@ -286,6 +410,7 @@ void causal_conv1d(const ConvParams& p, int64_t task) {
     const ConvRow& r = p.rows[row];
     const int64_t from = (u - r.first_unit) * p.unit_tokens;
     const int64_t to = from + p.unit_tokens < r.tokens ? from + p.unit_tokens : r.tokens;
+    if (p.store_states && conv.step(r, u + 1 < end && p.rows[row + 1].slot >= 0 ? p.rows[row + 1] : r)) continue;
     conv.run(r, from, to);
     if (p.store_states) conv.store_state(r);
   }
