@@ -245,7 +245,7 @@ i32 = lambda *x: torch.tensor(x, dtype=torch.int32)  # noqa: E731
     (lambda: pretranspose(state=pool(2).transpose(-1, -2).contiguous()), ValueError, r"state.shape\[2\] is 64"),
     (lambda: pretranspose(v=torch.zeros(2, 1, 3, V, dtype=torch.bfloat16)), ValueError, r"state.shape\[1\] is 4"),
     (lambda: mtp(ssm_state_indices=torch.zeros(2, 3, dtype=torch.int32)), ValueError, "disable_state_update is True"),
-    (lambda: mtp(ssm_state_indices=torch.full((2, 3), 3, dtype=torch.int32), disable_state_update=False), ValueError, r"ssm_state_indices\[0\] is 3"),
+    (lambda: mtp(ssm_state_indices=torch.full((2, 3), 3, dtype=torch.int32), disable_state_update=False), ValueError, r"ssm_state_indices\[0, 0\] is 3"),
     (lambda: mtp(intermediate_states_buffer=torch.zeros(2, 2, HV, V, K)), ValueError, r"must be float32\[>= 2, >= 3, 4, 8, 64\]"),
     (lambda: mtp(replayssm_g=torch.zeros(3, HV, 3)), AssertionError, "replayssm_g is given"),
     (lambda: mtp(cache_replayssm=True), AssertionError, "replayssm_rawv is None"),

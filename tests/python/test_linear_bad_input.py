@@ -156,6 +156,7 @@ OPS = {
     "gated_delta_rule_mtp": (gdn_decode.gated_delta_rule_mtp, mtp, GATES, [
         ("initial_state", torch.randn(5, HV, K, V), "initial_state.shape"), ("initial_state", torch.randn(5, HV, V, K).half(), "initial_state.dtype is float16"),
         ("initial_state_indices", i32(4, -1, 5), r"initial_state_indices\[2\] is 5"), ("output_state_indices", i32(7, 0, 1), r"output_state_indices\[0\] is 7"),
+        ("ssm_state_indices", i32(0, 1, 2, 3, 4, 0, 1, 2, 5).view(B, 3), r"ssm_state_indices\[2, 2\] is 5"),
         ("output", lambda x: x["initial_state"].flatten().view(torch.bfloat16)[:B * 3 * HV * V].view(B, 3, HV, V), "shares memory")]),
     "gated_delta_rule_replayssm_commit": (gdn_decode.gated_delta_rule_replayssm_commit, commit, {"g_cache": (1, 4, 0, 1), "beta_cache": (0, 4, 3, 0)}, [
         ("checkpoint_state", torch.randn(2, 5, HV, 128, 64), "checkpoint_state.shape"),
@@ -195,7 +196,7 @@ OPS = {
         ("state_indices", i32(5, 0, 2), r"state_indices\[0\] is 5"),
         ("output", lambda x: x["state"].flatten().view(torch.bfloat16)[:B * H * K].view(1, B, H, K), "shares memory")]),
     "packed_fused_kda_decode": (kda_decode.packed_fused_kda_decode, packed_fused_kda, RAW_GATES, [
-        ("state", torch.randn(5, H, K, K).half(), "state.dtype is float16"), ("state_indices", i32(1, 2, 5, 0, 4, 4).view(2, 3), r"state_indices\[2\] is 5"),
+        ("state", torch.randn(5, H, K, K).half(), "state.dtype is float16"), ("state_indices", i32(1, 2, 5, 0, 4, 4).view(2, 3), r"state_indices\[0, 2\] is 5"),
         ("query_start_loc", i32(0, 7, 6), r"query_start_loc\[2\] is 6"), ("query_start_loc", i32(0, 3, 7), "query_start_loc ends at 7, but x has 6"),
         ("conv_state", lambda x: x["state"].flatten().view(torch.bfloat16)[:5 * 3 * H * K * 5].view(5, 3 * H * K, 5), "shares memory")]),
     "selective_state_update": (mamba.selective_state_update, update, {"A": (1, 0, 0), "dt": (2, 1, 3), "dt_bias": (1, 3)}, [

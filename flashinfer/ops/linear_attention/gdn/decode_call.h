@@ -38,7 +38,8 @@ inline double scale_or_default(const std::optional<double>& scale, int64_t width
 }
 /// Whether a row writes a slot that another row reads or writes: then the rows have an order.
 bool rows_share_slots(const DecodeCall& c);
-/// ValueError unless every index is below the slots of `pool`; negative ones are none. Arrays on a GPU are not read.
+/// ValueError unless every index, of one or two axes, is below the slots of `pool`; negative ones are none. Arrays on a
+/// GPU are not read.
 void check_slots(const char* name, const TensorView& indices, const char* pool, int64_t slots);
 /// ValueError unless HV is a multiple of H.
 void check_heads(const TensorView& q, const TensorView& v);

@@ -89,8 +89,7 @@ void check(const GatedDeltaRuleMtp& a) {
              a.disable_state_update ? "True" : "None, which means True");
     FI_CHECK(!a.intermediate_states_buffer, ValueError,
              "ssm_state_indices and intermediate_states_buffer are both given, but only one may be");
-    for (int64_t i = 0; i < a.ssm_state_indices->size(0); ++i)
-      check_slots("ssm_state_indices", a.ssm_state_indices->select(0, i), "initial_state", slots);
+    check_slots("ssm_state_indices", *a.ssm_state_indices, "initial_state", slots);
   }
   check_gates(a, a.initial_state_indices);
   static std::atomic<bool> warned{false};
@@ -155,9 +154,13 @@ bool rows_share_slots(const DecodeCall& c) {
 }
 void check_slots(const char* name, const TensorView& indices, const char* pool, int64_t slots) {
   if (indices.device().type == DeviceType::kCUDA) return;
+  const auto slot = [&](int64_t x, auto... place) {
+    FI_CHECK(x < slots, ValueError, name, "[", place..., "] is ", x, ", but ", pool, " has ", slots, " slots");
+  };
   for (int64_t i = 0; i < indices.size(0); ++i) {
-    const int64_t x = op::index_at(indices, i);
-    FI_CHECK(x < slots, ValueError, name, "[", i, "] is ", x, ", but ", pool, " has ", slots, " slots");
+    if (indices.rank() == 1) slot(op::index_at(indices, i), i);
+    for (int64_t k = 0; indices.rank() == 2 && k < indices.size(1); ++k)
+      slot(op::index_at(indices.select(0, i), k), i, ", ", k);
   }
 }
 void check_heads(const TensorView& q, const TensorView& v) {

@@ -161,7 +161,7 @@ void validate_packed(const Packed& a) {
     return check_gates(a, has_slot(*a.t1_state_indices));
   }
   if (op::inferring() || a.query_start_loc.device() != kCpu) return;
-  for (int64_t i = 0; i < n; ++i) check_slots("state_indices", a.state_indices.select(0, i), "state", a.state.size(0));
+  check_slots("state_indices", a.state_indices, "state", a.state.size(0));
   const int64_t end = op::check_indptr("query_start_loc", a.query_start_loc);
   FI_CHECK(end <= a.x.size(0), ValueError, "query_start_loc ends at ", end, ", but x has ", a.x.size(0), " rows");
   for (int64_t i = 0; i < n; ++i) {

@@ -69,18 +69,17 @@ void check_pools(const Ssu& a, const SsuForm& f) {
 }
 /// The values of index arrays, which only host memory tells.
 void check_slots(const Ssu& a, const SsuForm& f) {
-  const auto slot = [&](const char* name, int64_t i, int64_t value, int64_t slots, const char* of) {
-    FI_CHECK(value == a.pad_slot_id || (value >= 0 && value < slots), ValueError, name, "[", i, "] is ", value,
-             ", but must be in [0, ", slots, ") (", of, ") or pad_slot_id, ", a.pad_slot_id);
+  const auto slot = [&](const char* name, int64_t value, auto... place) {
+    FI_CHECK(value == a.pad_slot_id || (value >= 0 && value < f.slots), ValueError, name, "[", place..., "] is ", value,
+             ", but must be in [0, ", f.slots, ") (slots of state) or pad_slot_id, ", a.pad_slot_id);
   };
   const auto all = [&](const char* name, const std::optional<TensorView>& t) {
     if (!t || !readable(*t)) return;
     if (t->rank() == 1) {
-      for (int64_t i = 0; i < t->size(0); ++i) slot(name, i, op::index_at(*t, i), f.slots, "slots of state");
+      for (int64_t i = 0; i < t->size(0); ++i) slot(name, op::index_at(*t, i), i);
     } else {
       for (int64_t i = 0; i < t->size(0); ++i)
-        for (int64_t k = 0; k < t->size(1); ++k)
-          slot(name, i * t->size(1) + k, op::index_at(t->select(0, i), k), f.slots, "slots of state");
+        for (int64_t k = 0; k < t->size(1); ++k) slot(name, op::index_at(t->select(0, i), k), i, ", ", k);
     }
   };
   all("state_batch_indices", a.state_batch_indices);
