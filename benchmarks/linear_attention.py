@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delta-rule prefill (gdn: one decay a head; kda: one a key channel) against torch.
+"""Delta-rule prefill (gdn: one decay a head; kda: one a key channel) against torch; accuracy of Mamba-2's scan (ssd), too.
 
     PYTHONPATH=python python benchmarks/linear_attention.py accuracy --tokens 8192   # errors against the recurrence in double precision
     PYTHONPATH=python python benchmarks/linear_attention.py time --tokens 2048       # in turns: ours, the same chunks in torch, the recurrence in torch
@@ -13,6 +13,7 @@ import torch
 
 import flashinfer.gdn_prefill
 import flashinfer.kda
+import flashinfer.mamba
 
 WIDTH = 128
 
@@ -23,28 +24,33 @@ def arguments(kind, tokens, heads, dtype, seed=0):
     draw = lambda *shape: torch.randn(shape, generator=generator)
     unit = lambda x: x / x.norm(dim=-1, keepdim=True)
     q, k = (unit(draw(tokens, heads, WIDTH)).to(dtype) for _ in range(2))
-    gate = -torch.rand((tokens, heads) if kind == "gdn" else (tokens, heads, WIDTH), generator=generator) * 0.1
-    return q, k, draw(tokens, heads, WIDTH).to(dtype), gate.to(dtype), torch.rand(tokens, heads, generator=generator).to(dtype)
+    gate = -torch.rand((tokens, heads, WIDTH) if kind == "kda" else (tokens, heads), generator=generator) * 0.1
+    v, beta = draw(tokens, heads, WIDTH).to(dtype), torch.rand(tokens, heads, generator=generator).to(dtype)
+    return q, k, v, gate.to(dtype) if kind != "ssd" else -0.1 * beta.float(), beta
 
 
 def ours(kind, q, k, v, gate, beta):
     tokens, heads = q.shape[:2]
     state = torch.zeros(1, heads, WIDTH, WIDTH)
     starts = torch.tensor([0, tokens], dtype=torch.int32)
+    if kind == "ssd":
+        out, state = flashinfer.mamba.ssd_chunk_scan(v[None], beta[None], torch.full((heads,), -0.1), k[None], q[None], state_dtype=torch.float32)[:2]
+        return out[0], state[0]
     if kind == "kda":
         return flashinfer.kda.kda_recurrence(q, k, v, gate, beta, starts, use_qk_l2norm=False, state=state), state[0]
     out, state = flashinfer.gdn_prefill.chunk_gated_delta_rule(q, k, v, gate.float().exp(), beta.float(), output_final_state=True, cu_seqlens=starts)
     return out, state[0]
 
 
-def recurrence(q, k, v, gate, beta, dtype):
-    """Token by token in `dtype`; outputs [tokens, heads, width] and the state [heads, V, K]."""
+def recurrence(q, k, v, gate, beta, dtype, delta=True):
+    """Token by token in `dtype`; outputs [tokens, heads, width] and the state [heads, V, K]. delta: what the state has of k already is taken
+    from v, and q is scaled; else as Mamba's scan."""
     q, k, v, gate, beta = (x.to(dtype) for x in (q, k, v, gate, beta))
     decay = gate.exp()[:, :, None] if gate.dim() == 3 else gate.exp()[:, :, None, None]
-    state, out, scale = torch.zeros(q.shape[1], WIDTH, WIDTH, dtype=dtype), [], WIDTH ** -0.5
+    state, out, scale = torch.zeros(q.shape[1], WIDTH, WIDTH, dtype=dtype), [], WIDTH ** -0.5 if delta else 1.0
     for t in range(q.shape[0]):
         state = state * decay[t]
-        correction = beta[t][:, None] * (v[t] - (state @ k[t][..., None])[..., 0])
+        correction = beta[t][:, None] * (v[t] - (state @ k[t][..., None])[..., 0] if delta else v[t])
         state = state + correction[..., None] * k[t][:, None]
         out.append((state @ q[t][..., None])[..., 0] * scale)
     return torch.stack(out), state
@@ -81,10 +87,11 @@ def error(got, exact):
 def accuracy(options):
     torch.set_num_threads(1)  # the recurrence's operations are small
     print(f"{'':14}{'output':>12}{'recurrence':>12}{'times':>7}{'state':>12}{'recurrence':>12}{'times':>7}")
-    for kind in ("gdn", "kda"):
+    for kind in ("gdn", "kda", "ssd"):
         for dtype in (torch.float32, torch.bfloat16):
             args = arguments(kind, options.tokens, options.heads, dtype)
-            exact, single, mine = recurrence(*args, torch.float64), recurrence(*args, torch.float32), ours(kind, *args)
+            exact, single = (recurrence(*args, t, kind != "ssd") for t in (torch.float64, torch.float32))
+            mine = ours(kind, *args)
             row = ""
             for i in range(2):
                 theirs = single[i].to(mine[i].dtype)  # rounded once, like ours

@@ -131,11 +131,11 @@ struct ChannelChunk {
       }
     }
   }
-  /// The outputs and U of the m tokens.
-  void run(int64_t m) {
+  /// The outputs and U of the m tokens; `sums` of the products with S, which have the most terms.
+  void run(int64_t m, Sums sums) {
     pairs(m);
     scale_left(m);
-    multiply(2 * m, left, k_wide, state, v_wide, wide, v_wide, k_wide, v_wide, false);
+    multiply(2 * m, left, k_wide, state, v_wide, wide, v_wide, k_wide, v_wide, false, sums);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t e = 0; e < v_wide; e += L) {
         store(u(i) + e, load(u(i) + e) - load(wide + i * v_wide + e));

@@ -62,7 +62,7 @@ struct GdnChannelHead {
   void many(int64_t m) {
     c.to_columns();
     const FlushSubnormals flush;
-    c.run(m);
+    c.run(m, p.q.type == DType::kF32 ? Sums::kParts : Sums::kChain);
     c.state_after(m, c.state);
   }
   template <int K>

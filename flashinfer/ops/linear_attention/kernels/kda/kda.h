@@ -134,7 +134,7 @@ struct KdaHead {
       for (int64_t j = 0; j < k_floats; j += Vec::kLanes) store(c.r(i) + j, beta * load(c.k(i) + j));
       for (int64_t j = 0; j < v_floats; j += Vec::kLanes) store(c.u(i) + j, beta * load(c.u(i) + j));
     }
-    c.run(count);
+    c.run(count, p.input == DType::kF32 ? Sums::kParts : Sums::kChain);
     for (int64_t i = 0; i < count; ++i) {
       write(first + i, c.o(i));
       if constexpr (C.caches) memcpy(corrections(first + i), c.u(i), static_cast<size_t>(p.rows) * 4);
