@@ -55,6 +55,21 @@ def test_decode_with_and_without_slots(function):
     assert torch.equal(function(**args, initial_state=dense)[0][[0, 2]], out[[0, 2]]) and torch.equal(dense[[0, 2]], states[[4, 0]])
 
 
+def test_f32_products_with_the_state_add_up_in_parts():
+    """Of 128 terms each: in one chain the largest error is 3.6e-7 of the largest output here, in parts of 32 terms below 2.4e-7."""
+    g = torch.Generator().manual_seed(0)
+    q, k = (torch.nn.functional.normalize(torch.randn(512, 1, 128, generator=g), dim=-1) for _ in range(2))
+    v, gate, beta = torch.randn(512, 1, 128, generator=g), -0.1 * torch.rand(512, 1, 128, generator=g), torch.rand(512, 1, generator=g)
+    out = kda.kda_recurrence(q, k, v, gate, beta, torch.tensor([0, 512]), use_qk_l2norm=False, scale=1.0)
+    state, exact = torch.zeros(128, 128, dtype=torch.float64), []
+    for t in range(512):
+        state = state * gate[t].double().exp()
+        state = state + torch.outer(beta[t].double() * (v[t, 0].double() - state @ k[t, 0].double()), k[t, 0].double())
+        exact.append(state @ q[t, 0].double())
+    exact = torch.stack(exact)
+    assert (out[:, 0].double() - exact).abs().max() < 2.4e-7 * exact.abs().max()
+
+
 @pytest.mark.parametrize("bound", [None, -5.0])
 def test_prefill_of_sequences_gates_and_checkpoints(bound):
     args, starts = tokens(1, 150), torch.tensor([0, 0, 33, 150])
