@@ -205,12 +205,10 @@ Plan prefill_plan(const PlanArgs& a) {
   p.kv_data_type = cache_type(a.kv_data_type.value_or(a.q_data_type));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
-  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta,
-                  requires { a.paged_kv_indptr;
-}
-}  // namespace flashinfer::attention
-);
-return p;
+  constexpr bool kPaged = requires { a.paged_kv_indptr; };
+  set_options(p,
+              {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta, kPaged});
+  return p;
 }
 /// After kv_len and batch_size are known.
 template <class PlanArgs>
