@@ -7,6 +7,7 @@
 // CPU's dot instruction is fast, products take the rows as they are (DeltaToken::k16).
 #pragma once
 #include "flashinfer/ops/linear_attention/kernels/common/delta_token.h"
+#include "flashinfer/ops/linear_attention/kernels/common/word_lanes.h"
 
 namespace flashinfer::cpu::linear {
 
@@ -37,9 +38,6 @@ struct StripBlock {
   FI_VEC_INLINE void write(S* to) const { store(to, a), store(to + Vec::kLanes, b); }
 };
 #if defined(__AVX512BF16__)
-/// Word i of the first half and word i of the second one, side by side.
-alignas(64) inline constexpr uint16_t kInterleave[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                                         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
 template <>
 struct StripBlock<bf16_t> {
   static constexpr bool kSorted = true;
@@ -52,7 +50,7 @@ struct StripBlock<bf16_t> {
   }
   FI_VEC_INLINE void write(bf16_t* to) const {
     const __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.r, a.r));
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(kInterleave), both));
+    _mm512_storeu_si512(to, interleave_halves(both));
   }
 };
 #endif

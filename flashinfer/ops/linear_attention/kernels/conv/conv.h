@@ -4,6 +4,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/silu16.h"
+#include "flashinfer/ops/linear_attention/kernels/common/word_lanes.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/interleave.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/params.h"
 #include "flashinfer/ops/linear_attention/kernels/conv/tap_rows.h"
@@ -372,10 +373,8 @@ class Conv {
       of_even = fma(w[k], back % 2 == 0 ? even[back / 2] : odd[back / 2 + 1], of_even);
       of_odd = fma(w[k], back % 2 == 0 ? odd[back / 2] : even[back / 2], of_odd);
     }
-    using Lanes = WordLanes<2>;
-    static constexpr Lanes::Places kInTurn = Lanes::places([](int j) { return j % 2 * 16 + j / 2; });
-    const __m512bh halves = _mm512_cvtne2ps_pbh(finish(of_odd).r, finish(of_even).r);
-    const __m512i all = Lanes::permute(kInTurn, reinterpret_cast<__m512i>(halves));
+    const __m512i all =
+        interleave_halves(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(finish(of_odd).r, finish(of_even).r)));
     if (p.past_caches && reinterpret_cast<uintptr_t>(to) % 64 == 0)
       _mm512_stream_si512(reinterpret_cast<__m512i*>(to), all);
     else

@@ -6,16 +6,6 @@
 
 namespace flashinfer::cpu {
 
-/// The word of this size.
-template <int Bytes>
-struct WordOf {
-  using type = uint32_t;
-};
-template <>
-struct WordOf<2> {
-  using type = uint16_t;
-};
-
 /// part[k][i] = rows[N * i + k] for i < n.
 template <int N, class W>
 inline void split_rows(const W* __restrict rows, int64_t n, W* const (&part)[N]) {

@@ -2,78 +2,14 @@
 // Rows of N elements, one for each channel, as states and filters are stored: split into f32 vectors of channels, and
 // moved by a token, in registers, with AVX-512. Two and four elements are words of 32 bits or pairs of them; where N is
 // 3, element k has different places in the vectors of a block, so that it is blended from them and ordered by one
-// permutation of one vector. On Intel's cores vpermb (VBMI) is one micro-operation, vpermw two, vpermt2w three.
+// permutation of one vector.
 #pragma once
-#include "flashinfer/kernels/cpu/vec.h"
-#include "flashinfer/ops/linear_attention/kernels/conv/interleave.h"
+#include "flashinfer/ops/linear_attention/kernels/common/word_lanes.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define FI_CONV_TAP_ROWS 1
 
 namespace flashinfer::cpu {
-
-/// 64 bytes as words of 2 or 4 bytes.
-template <int Bytes>
-struct WordLanes {
-  static constexpr int kLanes = 64 / Bytes;
-  using Word = typename WordOf<Bytes>::type;
-  struct Places {
-    alignas(64) Word at[kLanes];
-    FI_VEC_INLINE __m512i vector() const { return _mm512_load_si512(at); }
-  };
-  /// Word j of a permutation is word from(j).
-  template <class From>
-  static constexpr Places places(From from) {
-    Places p{};
-    for (int j = 0; j < kLanes; ++j) {
-      const int at = from(j);
-      p.at[j] = static_cast<Word>(at);
-#if defined(__AVX512VBMI__)
-      if (Bytes == 2) p.at[j] = static_cast<Word>(2 * at | (2 * at + 1) << 8);  // of bytes
-#endif
-    }
-    return p;
-  }
-  static FI_VEC_INLINE __m512i permute(const Places& p, __m512i v) {
-    if constexpr (Bytes == 4) return _mm512_permutexvar_epi32(p.vector(), v);
-#if defined(__AVX512VBMI__)
-    return _mm512_permutexvar_epi8(p.vector(), v);
-#else
-    return _mm512_permutexvar_epi16(p.vector(), v);
-#endif
-  }
-  /// 16 bits: odd words as permute(), even ones 0.
-  static FI_VEC_INLINE __m512i permute_odd(const Places& p, __m512i v) {
-#if defined(__AVX512VBMI__)
-    return _mm512_maskz_permutexvar_epi8(0xccccccccccccccccu, p.vector(), v);
-#else
-    return _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, p.vector(), v);
-#endif
-  }
-  /// The bytes of words j with (j - rest) % n == 0, as blend() takes them.
-  static constexpr uint64_t every(int n, int rest) {
-    uint64_t m = 0;
-    for (int i = 0; i < 64; ++i)
-      if ((i / Bytes - rest) % n == 0) m |= uint64_t{1} << i;
-    return m;
-  }
-  static FI_VEC_INLINE __m512i blend(uint64_t bytes, __m512i where_set, __m512i elsewhere) {
-    return _mm512_mask_blend_epi8(bytes, elsewhere, where_set);
-  }
-  /// The first `count` words of a vector; others are 0, and stay as they are in memory.
-  static FI_VEC_INLINE __m512i load(const void* p, int64_t count) {
-    return count >= kLanes ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(first(count), p);
-  }
-  static FI_VEC_INLINE void store(void* p, __m512i v, int64_t count) {
-    if (count >= kLanes)
-      _mm512_storeu_si512(p, v);
-    else
-      _mm512_mask_storeu_epi8(p, first(count), v);
-  }
-
- private:
-  static FI_VEC_INLINE __mmask64 first(int64_t count) { return count <= 0 ? 0 : ~uint64_t{0} >> (64 - count * Bytes); }
-};
 
 template <class T, int N>
 struct TapRows {
