@@ -178,6 +178,7 @@ OPS = {
         *PACKED, ("output_state", lambda x: x["initial_state"], "shares memory with initial_state")]),
     "chunk_gated_delta_product": (flashinfer.chunk_gated_delta_product, product, {"g": (3, 1), "beta": (39, 1)}, [
         ("g", lambda x: -x["g"] - 0.5, r"g\[0, 0\] is -"), ("initial_state", torch.randn(B, HV, K, V), "initial_state is"), *PACKED,
+        ("initial_state", torch.zeros(B, HV, V, K, dtype=torch.int32), "initial_state.dtype is int32"),
         ("output_state", lambda x: x["initial_state"], "shares memory with initial_state")]),
     "kda_recurrence": (kda.kda_recurrence, recurrence, CHANNEL_GATES, [
         ("state", torch.randn(5, HV, K, V), "state.shape"), ("state", torch.zeros(5, HV, V, K, dtype=torch.int32), "state.dtype is int32"),
@@ -185,11 +186,13 @@ OPS = {
         ("cu_seqlens", i32(0, 9, 7, 20), r"cu_seqlens\[2\] is 7"), ("cu_seqlens", i32(0, 7, 7, 21), "cu_seqlens ends at 21, but q has 20"),
         ("output", lambda x: x["state"].flatten().view(torch.bfloat16)[:20 * HV * V].view(20, HV, V), "shares memory")]),
     "recurrent_kda": (kda.recurrent_kda, recurrent, {"A_log": (1,), "dt_bias": (1, 3), "g": (0, 3, 1, 5), "beta": (0, 18, 3)}, [
-        ("initial_state", torch.randn(5, HV, K, K + 1).bfloat16(), "state.shape"), ("ssm_state_indices", i32(4, -1, 5), r"indices\[2\] is 5"),
+        ("initial_state", torch.randn(5, HV, K, K + 1).bfloat16(), "state.shape"), ("initial_state", torch.zeros(5, HV, K, K, dtype=torch.int32), "state.dtype is int32"),
+        ("ssm_state_indices", i32(4, -1, 5), r"indices\[2\] is 5"),
         ("cu_seqlens", i32(0, 9, 7, 20), r"cu_seqlens\[2\] is 7"), ("cu_seqlens", i32(0, 7, 7, 21), "cu_seqlens ends at 21, but q has 20"),
         ("output", lambda x: x["initial_state"].flatten()[:20 * HV * K].view(1, 20, HV, K), "shares memory")]),
     "packed_kda_decode": (kda_decode.packed_kda_decode, packed_kda, {"A_log": (1,), "dt_bias": (40,), "raw_gate": (0, 7), "raw_beta": (0, 3)}, [
-        ("state", bf(3, 12, 128, 64), "state"), ("state_indices", i32(3, -1), r"indices\[0\] is 3"),
+        ("state", bf(3, 12, 128, 64), "state"), ("state", torch.zeros(3, 12, 128, 128, dtype=torch.int32), "state.dtype is int32"),
+        ("state_indices", i32(3, -1), r"indices\[0\] is 3"),
         ("output", lambda x: x["state"].flatten()[:2 * 1536].view(2, 1, 12, 128), "shares memory")]),
     "fused_kda_decode": (kda_decode.fused_kda_decode, fused_kda, RAW_GATES, [
         ("state", torch.randn(5, H, K, K + 1), "state is"), ("state", torch.randn(5, H, K, K).half(), "state.dtype is float16"),
