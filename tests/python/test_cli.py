@@ -31,7 +31,7 @@ def test_the_commands_are_the_programs():
     names = set(re.findall(r"^  ([a-z][a-z-]+)  ", program("--help").stdout.split("Subcommands:")[1], re.M))
     assert {"replay", "report", "show-config", "collect-env", "list-modules", "module-status", "clear-cache", "export-compile-commands", "aot",
             "bench", "list-cache", "download-cubin", "list-cubins", "clear-cubin", "install-cubin-wheel", "install-jit-cache-wheel",
-            "download-kernels"} <= names
+            "download-kernels", "generate-tactics-blocklist"} <= names
     assert set(cli.commands) == names
 
 
@@ -50,7 +50,8 @@ def test_the_options_are_the_programs():
                                   ["cases", "rmsnorm", "--list"], ["--download-cubin"], ["download-cubin"], ["clear-cubin"], ["list-cubins"],
                                   ["install-jit-cache-wheel", "--mode", "minimal", "--sm", "sm90a", "--cuda-version", "12.9", "--dry-run"],
                                   ["install-jit-cache-wheel", "--sm", "sm90a"], ["install-cubin-wheel", "--nightly"],
-                                  ["download-kernels", "--sm", "sm80", "--sm", "sm90a", "--dry-run"]])
+                                  ["download-kernels", "--sm", "sm80", "--sm", "sm90a", "--dry-run"],
+                                  ["generate-tactics-blocklist", "--device", "cpu"]])
 def test_same_text_and_exit_code(args):
     expected = program(*args)
     result = invoke(*args)
@@ -237,3 +238,26 @@ def test_files_of_bench_name_rows_that_exist(tmp_path):
             rows.setdefault(op, program("cases", op, "--list").stdout)
             assert f"{op} {words[words.index('--case') + 1]}: " in rows[op], line
     assert len(rows) > 10
+
+
+def test_the_blocklist_of_a_gpu_leaves_nothing_out(tmp_path):
+    driver = PROGRAM.parents[1] / "lib/fake_libcuda.so"
+    if not driver.exists():
+        pytest.skip("needs the tests' driver")
+    path = tmp_path / "folder/blocked.json"
+    path.parent.mkdir()
+    run = lambda *args, **env: subprocess.run([PROGRAM, "generate-tactics-blocklist", *args], capture_output=True, text=True, cwd=tmp_path,  # noqa: E731
+                                              env={**os.environ, "FLASHINFER_LIBCUDA": str(driver), **env})
+    done = run("-o", str(path), "--quant-modes", "Fp8-Block", "--quant-modes", "BF16-CUTLASS", "--num-tokens", "8", "--top-k", "2")
+    assert done.returncode == 0, done.stderr
+    written = json.loads(path.read_text())
+    assert written["invalid_tactics"] == {} and written["_metadata"]["gpu"] in done.stdout
+    assert run("--device", "cuda:0").returncode == 0 and len(list(tmp_path.glob("tactics_*.json"))) == 1
+    blocklist = flashinfer.tactics_blocklist.TacticsBlocklist()
+    written["_metadata"]["gpu"] = "*"
+    path.write_text(json.dumps(written))
+    assert blocklist.load(str(path)) and blocklist.filter("op", object(), [1, 2]) == [1, 2]
+    for args, env, text in ((["--device", "cuda:77"], {}, "cuda:77 cannot be used"), (["--device", "gpu"], {}, "--device is gpu, but must be cuda:N"),
+                            ([], {"FLASHINFER_LIBCUDA": "/no/libcuda.so"}, "cuda:0 cannot be used")):
+        failed = run(*args, **env)
+        assert failed.returncode != 0 and text in failed.stdout + failed.stderr, failed
