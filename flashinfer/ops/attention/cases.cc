@@ -170,7 +170,7 @@ constexpr op::Case kBatchPrefill[] = {
     {"window", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE "window_left=9 return_lse=True"},
     {"cap_scales", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.logits_soft_cap=3.0 q=bf16:54x4x64 " FI_CACHE
                    "q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
-    {"o_e4m3", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.o_data_type=float8_e4m3fn q=bf16:54x4x64 " FI_CACHE "v_scale=3.0 return_lse=True"},
+    {"o_e4m3", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.o_data_type=float8_e4m3fn q=bf16:54x4x64 " FI_CACHE "v_scale=3.0 return_lse=True", "cpu", 0, 0.125, 0.02},
     {"rope", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ROPE_LLAMA' q=bf16:54x4x64 " FI_CACHE},
     {"alibi_slopes", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ALIBI' plan.alibi_slopes=f32:[0.5,0.001,0.25,0.0625] plan.causal=True "
                      "q=bf16:54x4x64 " FI_CACHE "return_lse=True"},
