@@ -106,12 +106,12 @@ TEST(AttentionFp8Query, WrongScalesAreRejected) {
                [&] { w.run(r); });
 }
 
-TEST(AttentionFp8Query, EightBitOutputsAreRejected) {
+TEST(AttentionFp8Query, EightBitOutputsThatThePlanHasNotAreRejected) {
   const Batch b(fp8());
   BatchPrefillWithPagedKVCacheWrapper w(b.workspace);
   BatchPrefillPlan p = b.plan();
-  p.o_data_type = kE4;
-  expect_error(kValue, "o_data_type is float8_e4m3fn, but must be", [&] { w.plan(p); });
+  p.o_data_type = DType::kF8E5M2;
+  expect_error(kValue, "o_data_type is float8_e5m2, but must be", [&] { w.plan(p); });
   w.plan(b.plan());
   BatchPrefillRun r = b.run();
   const Tensor out = Tensor::empty({b.q.size(0), b.s.hq, b.s.dim}, kE4);
