@@ -274,3 +274,14 @@ class RecurrentKDAPrefillWrapper:
             raise RuntimeError("RecurrentKDAPrefillWrapper.run: plan has not been called")
         self._fixed = self._planned
         return recurrent_kda(*args, **{**kwargs, "cu_seqlens": self._starts})
+
+
+def _add_definitions():
+    from . import _kda_trace as traces
+
+    recurrent_kda.fi_trace = traces.recurrent_kda_trace.build_fi_trace_fn("flashinfer.kda.recurrent_kda")
+    recurrent_kda_decode.fi_trace = traces.recurrent_kda_trace.build_fi_trace_fn("flashinfer.kda_decode.recurrent_kda")
+    packed_kda_decode.fi_trace = traces.packed_kda_decode_trace.build_fi_trace_fn("flashinfer.kda_decode.packed_kda_decode")
+
+
+_add_definitions()

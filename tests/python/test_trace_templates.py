@@ -166,6 +166,9 @@ def test_user_template(tmp_path, monkeypatch):
     assert made["outputs"] == {"y": {"shape": ["rows", "d"], "dtype": "float16"}, "z": {"shape": ["rows"], "dtype": "int64"}}
     assert executed(made["reference"])["twice"](3) == 6
     assert executed(made["check"])["check"](x, x + 1e-4) and not executed(made["check"])["check"](x, x + 1)
+    alone = TraceTemplate("scaled", {"rows": Var(), "d": Const()}, {"x": Tensor(["rows", "d"])}, {"y": Tensor(["rows", "d"])}, reference=twice)
+    strict = alone.build_fi_trace_fn("mine.scaled")(x=x, strict=True)  # its run calls the reference, whatever the name of that is
+    assert trace.validate(strict) == [] and torch.equal(executed(strict["reference"])["run"](x), 2 * x)
     extents = {name: axis.get("value") for name, axis in made["axes"].items()}
     assert template.definition_name(extents) == made["name"] and template.definition_name({"rows": 3}) == "my_scaled"
     monkeypatch.setenv("FLASHINFER_TRACE_DUMP", "1")

@@ -113,7 +113,12 @@ class TraceTemplate:
                     raise TypeError(f"TraceTemplate {op_type}: {group}[{key!r}] is {item!r}, but must be "
                                     f"{' or '.join(k.__name__ for k in kinds)}")
 
-    def _form(self, fi_api):
+    def _reference(self, strict):
+        """Its source; a strict definition has a function `run`, which calls `reference`."""
+        text, name = _source(self.reference, _PREAMBLE), getattr(self.reference, "__name__", "reference")
+        return f"{text}\n\nreference = {name}\n" if strict and text and name != "reference" else text
+
+    def _form(self, fi_api, strict=False):
         axes = {}
         for name, axis in self.axes.items():
             if isinstance(axis, Const):
@@ -122,7 +127,7 @@ class TraceTemplate:
                 axes[name] = {"type": "var", "description": axis.description}
         form = {"api": fi_api, "op_type": self.op_type, "name_prefix": self.name_prefix, "description": self.description, "tags": self.tags,
                 "constraints": self.constraints, "axes": axes, "inputs": {k: v.form() for k, v in self.inputs.items()},
-                "outputs": {k: v.form() for k, v in self.outputs.items()}, "reference": _source(self.reference, _PREAMBLE),
+                "outputs": {k: v.form() for k, v in self.outputs.items()}, "reference": self._reference(strict),
                 "init": _source(self.init, _PREAMBLE)}
         if self.check not in (default_check, standard_check):
             form["check"] = _source(self.check, "")
@@ -134,7 +139,7 @@ class TraceTemplate:
         return "_".join([self.name_prefix or self.op_type, *(f"{short}{axis_values[name]}" for name, short in names.items() if short and name in axis_values)])
 
     def _define(self, fi_api, kwargs, strict, name):
-        text = _native.function("trace.define_template")(self._form(fi_api), _trace.facts(kwargs), strict, name or "")
+        text = _native.function("trace.define_template")(self._form(fi_api, strict), _trace.facts(kwargs), strict, name or "")
         return json.loads(str(text))
 
     def build_fi_trace_fn(self, fi_api):
