@@ -118,6 +118,7 @@ TEST_F(Gpus, EveryKernelCompilesWithoutSpills) {
     double seconds = 0;
     uint64_t bytes = 0;
     std::vector<jit::Request> all = cases::cuda_kernels(ops_, op::kAot, jit::arch_of(target[0]).number);
+    for (jit::Request& r : cases::cuda_kernels_beside_cases(jit::arch_of(target[0]).number)) all.push_back(std::move(r));
     const auto first_call = std::stable_partition(all.begin(), all.end(), [](const jit::Request& r) { return !makes_calls(r); });
     const std::span<const jit::Request> plain(all.begin(), first_call), calling(first_call, all.end());
     ASSERT_FALSE(plain.empty());
