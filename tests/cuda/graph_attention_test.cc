@@ -212,6 +212,20 @@ TEST_F(GraphAttention, ARunDoesNotMakeItsWorkListAgain) {
   }
 }
 
+/// A run asks how long the longest request is: the plan knows, until its offsets are others.
+TEST_F(GraphAttention, APlanKnowsItsLongestRequest) {
+  attention::Plan p;
+  p.batch_size = 2, p.num_qo_heads = p.num_kv_heads = 1, p.head_dim_qk = p.head_dim_vo = 64;
+  p.qo_indptr = ints({0, 3, 4}), p.kv_len = ints({5, 6});
+  attention::set_work(p);
+  p.qo_indptr.data_as<int32_t>()[1] = 2;  // is not looked at
+  EXPECT_EQ(attention::longest_rows(p), 3);
+  p.qo_indptr = ints({0, 1, 9});
+  EXPECT_EQ(attention::longest_rows(p), 8);
+  attention::set_work(p);
+  EXPECT_EQ(attention::longest_rows(p), 8);
+}
+
 /// Arrays that were sent on one stream, read on another.
 TEST_F(GraphAttention, AnotherStreamWaitsForThePlansArrays) {
   const Tensor workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({1, 8, 64}),
