@@ -43,6 +43,8 @@ struct MlaCudaConfig {
   }
   friend constexpr bool operator==(const MlaCudaConfig&, const MlaCudaConfig&) = default;
 
+  /// Up to 168 registers for the narrowest tiles: left alone, NVRTC 13.0 takes 128 for sm_120a and spills.
+  constexpr int min_blocks() const { return rows == 16 && ckv <= 128 ? 3 : 0; }
   constexpr int warps() const { return threads / 32; }
   constexpr int row_groups() const { return rows / 16; }
   constexpr int key_groups() const { return warps() / row_groups(); }
