@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/libraries.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/ffi/call.h"
@@ -143,6 +144,7 @@ extern "C" {
 const char* flashinfer_last_error(void) { return t_error.c_str(); }
 const char* flashinfer_version(void) { return build::version(); }
 const char* flashinfer_commit(void) { return build::commit(); }
+void flashinfer_set_python_prefix(const char* prefix) { flashinfer::cuda::set_python_prefix(prefix); }
 int flashinfer_observed(void) { return flashinfer::op::observed() ? 1 : 0; }
 const char* flashinfer_describe_ops(void) {
   static const std::string text = flashinfer::ffi::describe_ops();

@@ -140,6 +140,9 @@ const char* flashinfer_commit(void); /* git commit, 12 digits, or "unknown" */
  * that generate functions from it. */
 const char* flashinfer_describe_ops(void);
 
+/* The environment of the Python that runs this process (sys.prefix): NVIDIA's wheels are searched there, too. */
+void flashinfer_set_python_prefix(const char* prefix);
+
 /* 1 when calls are logged or recorded; reads the environment, as the first call would, if that was not done yet. */
 int flashinfer_observed(void);
 /* Starts the log or the recorder. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null: unchanged. */

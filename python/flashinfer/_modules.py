@@ -232,6 +232,18 @@ def missing(module, name):
     return _missing[name]
 
 
+def refusing(module, names):
+    """`__getattr__` of a module that has names of FlashInfer without a counterpart, a text."""
+    names = frozenset(names.split())
+
+    def __getattr__(name):
+        if name in names:
+            return shown(module, name, missing(module, name), sys._getframe(1))
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return __getattr__
+
+
 def unavailable_names():
     """{module: [name, ...]} of all that raises NotImplementedError, for docs/python.md."""
     found = {}

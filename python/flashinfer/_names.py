@@ -166,6 +166,7 @@ REASONS = (
     ("prepare_dense_mqa* prepare_paged_mqa*", "this is a launch plan of one GPU generation; fp8_mqa_logits and fp8_paged_mqa_logits compute the scores"),
     ("@sparse_mqa", "its metadata are a GPU kernel's; flashinfer.fp4_paged_mqa_logits computes the scores of all keys"),
     ("*Runner prepare_*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
+    ("@jit", "it is a detail of FlashInfer's own kernels; flashinfer.jit describes what is compiled here"),
 )
 
 MODULES = {

@@ -58,6 +58,8 @@ environment = dict(os.environ)  # before the library reads any of it: jit._libra
 core = ctypes.CDLL(min(glob.glob(os.path.join(folder, _CORE + "*"))), mode=ctypes.RTLD_GLOBAL)  # packages have the versioned name alone
 core.flashinfer_describe_ops.restype = ctypes.c_char_p
 core.flashinfer_version.restype = ctypes.c_char_p
+core.flashinfer_set_python_prefix.restype = None
+core.flashinfer_set_python_prefix(os.fsencode(sys.prefix))  # NVIDIA's wheels, where no environment is active
 
 
 def commit():

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -78,6 +79,13 @@ TEST(NvrtcSearch, IsInTheDocumentedOrder) {
                                              "libnvrtc.so"}));
   EXPECT_TRUE(searched.starts_with(root + "/venv, " + root + "/conda, ")) << searched;
   EXPECT_TRUE(searched.ends_with("the loader's path")) << searched;
+  const std::string running = library("/running/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13");
+  cuda::set_python_prefix(root + "/running");
+  found = cuda::library_candidates(nvrtc, searched);
+  EXPECT_EQ(std::ranges::find(found, running) - std::ranges::find(found, conda), 1);  // behind the active environments
+  cuda::set_python_prefix(root + "/venv");
+  found = cuda::library_candidates(nvrtc, searched);
+  EXPECT_EQ(std::ranges::count(found, wheel), 1);  // the active one
   set("FLASHINFER_NVRTC", home);
   EXPECT_EQ(cuda::library_candidates(nvrtc, searched), std::vector<std::string>{home});
   EXPECT_EQ(searched, "FLASHINFER_NVRTC=" + home);

@@ -82,16 +82,6 @@ def interfaces(tmp_path_factory):
     return found["theirs"], found["ours"]
 
 
-# Specialised kernels of single GPUs and models, code generators, helpers of downloads.
-LEFT_OUT = {
-    "jit.attention.modules": {"batch_prefill_bidirectional_ranges_jit_args", "get_batch_prefill_bidirectional_ranges_spec"},
-    "jit.comm": {"gen_pcie_ipc_comm_debug_module"}, "jit.xqa": {"ragged_q_changes_build", "swap_ab_eligible"},
-    "jit.cubin_loader": {"convert_to_ctypes_char_p", "get_meta_hash", "verify_symlinked_headers"},
-    "jit.fused_moe": {"gen_alphamoe_fused_router_module", "gen_alphamoe_nvfp4_sm100_module", "gen_alphamoe_sm100_module",
-                      "gen_humming_moe_utils_module"},
-}
-
-
 def can_be_imported(module, name):
     """A name without an implementation can, though hasattr and dir do not show it."""
     try:
@@ -108,7 +98,7 @@ def test_the_jit_interface_is_flashinfers(interfaces):
         for name, wanted in functions.items():
             mine = ours[module].get(name)
             if mine is None:
-                if wanted["here"] and name not in LEFT_OUT.get(module, ()) and not can_be_imported(module, name):
+                if wanted["here"] and not can_be_imported(module, name):
                     wrong.append(f"{module}.{name} is absent")
             elif mine["available"] and wanted["parameters"] is not None:
                 compared += 1

@@ -304,7 +304,7 @@ def test_hyper_connections():
     halves = [torch.stack([t * 0.25, t * 0.75]).float() for t in (mix, squares)]
     for got, expected in zip(mhc.mhc_pre_big_fuse(*halves, residual, scale, base, 260, num_splits=2), (post_mix, comb_mix, layer_input)):
         close(got, expected.double(), 1e-2)
-    with pytest.raises(ValueError, match="residual is .* but must be .\.\.\., 4, hidden."):
+    with pytest.raises(ValueError, match=r"residual is .* but must be .\.\.\., 4, hidden."):
         mhc.mhc_post(x, residual[:, :, :3].contiguous(), post, comb)
     with pytest.raises(ValueError, match=r"comb_res_mix is .* but must be \[2, 3, 4, 4\]"):
         mhc.mhc_post(x, residual, post, comb[:1])

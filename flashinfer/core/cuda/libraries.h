@@ -14,9 +14,13 @@ struct OptionalLibrary {
   std::vector<int> versions = {13, 12};  // of the loader's path, best first
 };
 
-/// Paths to try, best first: only `variable` when it is set; else the wheels of the active Python environment
-/// (VIRTUAL_ENV, CONDA_PREFIX, ./.venv if only we can write to it), CUDA_HOME, CUDA_PATH, /usr/local/cuda, the loader's
-/// path with each version and with none. `searched` lists these places as text.
+/// The environment of the Python that runs this process (sys.prefix), which need not be an active one. The last call
+/// counts; the strings of earlier ones are not freed, as another thread may read them.
+void set_python_prefix(std::string prefix);
+
+/// Paths to try, best first: only `variable` when it is set; else the wheels of Python environments (VIRTUAL_ENV,
+/// CONDA_PREFIX, set_python_prefix()'s, ./.venv if only we can write to it), CUDA_HOME, CUDA_PATH, /usr/local/cuda, the
+/// loader's path with each version and with none. `searched` lists these places as text.
 std::vector<std::string> library_candidates(const OptionalLibrary& library, std::string& searched);
 
 /// Opens the first candidate that loads and in which `bind` finds its symbols: it returns the name of one that is

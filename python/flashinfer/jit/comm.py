@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communication."""
+from .. import _modules
 from .kernels import family
+
+__getattr__ = _modules.refusing(__name__, "gen_pcie_ipc_comm_debug_module")
 
 
 def gen_comm_alltoall_module():

@@ -5,6 +5,10 @@ import pathlib
 from typing import Union
 from urllib.parse import urljoin
 
+from .. import _modules
+
+__getattr__ = _modules.refusing(__name__, "convert_to_ctypes_char_p get_meta_hash verify_symlinked_headers")
+
 _NOTHING = ("nothing is downloaded here: kernels are compiled where they run, or come precompiled with the package (`flashinfer aot`); "
             "FlashInfer's cubins are not used")
 

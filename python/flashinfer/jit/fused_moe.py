@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixtures of experts."""
+from .. import _modules
 from .kernels import family
+
+__getattr__ = _modules.refusing(__name__, "gen_alphamoe_fused_router_module gen_alphamoe_nvfp4_sm100_module gen_alphamoe_sm100_module gen_humming_moe_utils_module")
 
 
 def gen_cutlass_fused_moe_module(nvcc_flags, device_arch, use_fast_build=False, module_name=None):

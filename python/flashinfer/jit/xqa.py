@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode attention in FlashInfer's XQA form."""
+from .. import _modules
 from .kernels import family
+
+__getattr__ = _modules.refusing(__name__, "ragged_q_changes_build swap_ab_eligible")
 
 
 def gen_xqa_module(input_dtype, kv_cache_dtype, page_size, head_dim, head_group_ratio, use_sliding_window, output_dtype, q_seq_len=1, use_ragged_q=False):

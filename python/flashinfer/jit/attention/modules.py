@@ -3,6 +3,7 @@
 
 The back end ("fa2", "fa3") chooses nothing: a device has one family of kernels. Nor do `use_fp16_qk_reduction` (products are in f32)
 and `use_profiler`."""
+from ... import _modules
 from .. import env as jit_env  # noqa: F401: a name of this module
 from ..core import current_compilation_context  # noqa: F401: a name of this module
 from ..kernels import JitSpecKernels, missing
@@ -12,6 +13,8 @@ from .customize import (gen_customize_batch_attention_module, gen_customize_batc
                         gen_customize_single_decode_module, gen_customize_single_prefill_module)
 from .uris import (get_batch_attention_uri, get_batch_decode_uri, get_batch_mla_uri, get_batch_prefill_attention_sink_uri,
                    get_batch_prefill_uri, get_pod_uri, get_single_decode_uri, get_single_prefill_uri)
+
+__getattr__ = _modules.refusing(__name__, "batch_prefill_bidirectional_ranges_jit_args get_batch_prefill_bidirectional_ranges_spec")
 
 
 def gen_single_decode_module(dtype_q, dtype_kv, dtype_o, head_dim_qk, head_dim_vo, pos_encoding_mode, use_sliding_window,
