@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments and results: what Python has and TVM-FFI has no type for, both ways."""
 import enum
+import math
 import sys
 
 from . import _native
@@ -191,6 +192,8 @@ def retried(op, error, native, args):
                 raise ValueError(f"{op.name}: {f['name']} is read-only, but it is written") from None
         return native(*map(_readable, args))
     explain(op, error, [(f["name"], x) for f, x in zip(fields, args)])
+    if isinstance(error, TypeError) and "must be a number, but is Tensor" in str(error):  # a scale in a tensor of one element; one on a GPU is waited for
+        return native(*(x.item() if f["role"] == "attr" and hasattr(x, "item") and math.prod(x.shape) == 1 else x for f, x in zip(fields, args)))
     if isinstance(error, TypeError) and any(type(x) is list for x in args):
         return native(*map(plain_list, args))  # TVM-FFI passed a tuple: the error is to say what came in
     raise error

@@ -292,3 +292,19 @@ def test_a_paged_prefill_rounds_its_result_to_e4m3():
         prefill(torch.float8_e4m3fn).run(q, pool, out=torch.empty(9, 4, 64).bfloat16())
     with pytest.raises(ValueError, match="o_data_type is float8_e5m2"):
         prefill(torch.float8_e5m2)
+
+
+def test_decode_rounds_to_e4m3_and_takes_scales_in_tensors_of_one_element():
+    torch.manual_seed(3)
+    indices = lambda *x: torch.tensor(x, dtype=torch.int32)
+    cache, q = torch.randn(4, 2, 16, 2, 64).bfloat16(), torch.randn(2, 4, 64).bfloat16()
+    results = {}
+    for dtype in (torch.float32, torch.float8_e4m3fn):
+        wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.zeros(1 << 20, dtype=torch.uint8), "NHD")
+        wrapper.plan(indices(0, 2, 4), indices(0, 1, 2, 3), indices(16, 5), 4, 2, 64, 16, q_data_type=torch.bfloat16, o_data_type=dtype)
+        results[dtype] = wrapper.run(q, cache, q_scale=torch.tensor(0.5), k_scale=torch.tensor([2.0]), v_scale=torch.tensor(2000.0))
+        assert torch.equal(results[dtype].float(), wrapper.run(q, cache, q_scale=0.5, k_scale=2.0, v_scale=2000.0).float())
+    wide, narrow = results[torch.float32], results[torch.float8_e4m3fn]
+    assert (wide.abs() > 448).any() and torch.equal(narrow.float(), wide.clamp(-448, 448).to(torch.float8_e4m3fn).float())
+    with pytest.raises(TypeError, match=r"q_scale must be a number, but is Tensor Tensor\(float32\[2\]\)"):
+        wrapper.run(q, cache, q_scale=torch.tensor([0.5, 1.0]))

@@ -108,6 +108,8 @@ constexpr op::Case kBatchDecode[] = {
                         "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 q=bf16:6x4x64 paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
     {"o_float32", FI_WS FI_TABLE FI_BF16 "plan.o_data_type=float32 plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 "
                   "plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64", "cpu", 0, 1e-2, 1e-2},
+    {"o_e4m3", FI_WS FI_TABLE FI_BF16 "plan.o_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 "
+               "plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64 v_scale=3.0", "cpu", 0, 0.125, 0.02},
     {"group8_d112_alibi", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=16 plan.num_kv_heads=2 "
                           "plan.head_dim=112 plan.page_size=64 q=bf16:4x16x112 paged_kv_cache=bf16:7x2x64x2x112 return_lse=True"},
     {"alibi_slopes", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.alibi_slopes=f32:[0.5,0.001,0.25,0.0625] plan.last_page_len=i32:[16,1,1,7] "

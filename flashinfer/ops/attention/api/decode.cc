@@ -86,7 +86,7 @@ Plan plan_of_arguments(const BatchDecodePlan& a) {
   p.q_data_type = a.q_data_type;
   p.kv_data_type = cache_type(a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
-  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta, true});
   set_page_table(p, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
   set_slopes(p, a.alibi_slopes);
   check_lengths("seq_lens", a.seq_lens, p.kv_len);
@@ -183,14 +183,14 @@ constexpr op::Op define_plan() {
 template <class N>
 constexpr op::Op define_run(op::CaseTable cases) {
   return op::define<BatchDecodeRun, validate_run, cost>(
-      N::kRun, kModule, kRunDoc, run_fields, kRunCandidates<PlanRun<BatchDecodeRun, planned_for_rows, call_for_rows>>,
+      N::kRun, kModule, kRunDoc, run_fields, NarrowPlanRun<BatchDecodeRun, planned_for_rows, call_for_rows>::candidates,
       cases, {.rtol = -1, .atol = -1}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_forward(op::CaseTable cases) {
   return op::define<BatchDecodeForward, validate_forward>(
       N::kForward, kModule, kForwardDoc, forward_fields,
-      kRunCandidates<PlanRun<BatchDecodeForward, replanned, call_of_run>>, cases, {}, &plan_type);
+      NarrowPlanRun<BatchDecodeForward, replanned, call_of_run>::candidates, cases, {}, &plan_type);
 }
 constexpr op::Op define_size(const char* name) {
   return op::define<BatchDecodeWorkspaceSize>(name, kModule, kSizeDoc, size_fields, size_candidates, nullptr, {},

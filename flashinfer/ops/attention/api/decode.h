@@ -58,7 +58,8 @@ struct BatchDecodeRun {
   op::PagedKv paged_kv_cache;
   op::Value args{};  // a custom variant's additional tensors, then scalars: a list
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
-  std::optional<TensorView> out{};  // [B * q_len_per_req, Hq, Dvo], the plan's o_data_type
+  std::optional<TensorView>
+      out{};  // [B * q_len_per_req, Hq, Dvo], the plan's o_data_type; e4m3: rounded from f32, saturated at 448
   std::optional<TensorView> lse{};  // [B * q_len_per_req, Hq] f32
   bool return_lse = false;
   std::optional<bool> enable_pdl{};

@@ -2,6 +2,7 @@
 // Tables of members of the batch decode ops. Included by decode.cc alone.
 #pragma once
 #include "flashinfer/ops/attention/api/fields.h"
+#include "flashinfer/ops/attention/api/narrow_output.h"
 
 namespace flashinfer::attention::decode {
 
@@ -52,7 +53,7 @@ inline constexpr op::Field plan_fields[] = {
 inline constexpr auto run_fields = table_of(
     paged_run_head<BatchDecodeRun>,
     std::array{op::attr<&BatchDecodeRun::args>("args", op::varargs), op::attr<&BatchDecodeRun::q_scale>("q_scale")},
-    kv_scales<BatchDecodeRun>, run_results<BatchDecodeRun>,
+    kv_scales<BatchDecodeRun>, run_results<BatchDecodeRun, NarrowOutputs>,
     std::array{op::attr<&BatchDecodeRun::enable_pdl>("enable_pdl"),
                op::attr<&BatchDecodeRun::window_left>("window_left"),
                op::in<&BatchDecodeRun::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
@@ -73,7 +74,7 @@ inline constexpr auto forward_fields =
              std::array{op::attr<&BatchDecodeForward::pos_encoding_mode>("pos_encoding_mode",
                                                                          op::choices(kModes, ErrorKind::kKeyError)),
                         op::attr<&BatchDecodeForward::q_scale>("q_scale")},
-             kv_scales<BatchDecodeForward>, forward_tail<BatchDecodeForward>);
+             kv_scales<BatchDecodeForward>, forward_tail<BatchDecodeForward, NarrowOutputs>);
 inline constexpr op::Field fast_fields[] = {
     op::self<&FastDecodePlan::self>(),
     op::in<&FastDecodePlan::indptr>("indptr", "b+1", op::indices, op::any_layout),

@@ -261,7 +261,7 @@ constexpr op::Field ragged_fields[] = {
     op::out<&R::lse>("lse", nullptr, DType::kF32, op::shape<ragged_lse_shape>, op::when<&R::return_lse>),
     op::attr<&R::sage_attn_sfs>("sage_attn_sfs"),
     op::attr<&R::num_elts_per_sage_attn_blk>("num_elts_per_sage_attn_blk"),
-    op::attr<&R::backend>("backend", op::backends("auto|trtllm-gen:cuda|cute-dsl:cuda")),
+    op::attr<&R::backend>("backend", op::backends("auto|trtllm-gen:cuda|trtllm-native:cuda|cute-dsl:cuda")),
     op::in<&R::q_seq_lens_cpu>("q_seq_lens_cpu", nullptr, op::indices, op::any_layout, op::host_memory),
     op::in<&R::kv_seq_lens_cpu>("kv_seq_lens_cpu", nullptr, op::indices, op::any_layout, op::host_memory),
     op::attr<&R::use_fp16_softmax>("use_fp16_softmax"),
