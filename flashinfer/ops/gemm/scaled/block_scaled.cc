@@ -6,7 +6,7 @@
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/packed/ref.h"
-#include "flashinfer/ops/gemm/scaled/tables.h"
+#include "flashinfer/ops/gemm/scaled/shuffled.h"
 
 namespace flashinfer {
 namespace {
@@ -54,7 +54,8 @@ ScaleFactors sf_b(const MmMxfp8& a) {
 }
 void validate(const MmMxfp8& a) {
   check_mx_depth("a", a.a.size(1));
-  columns_of(a), sf_a(a);
+  gemm::check_shuffled(a, columns_of(a));
+  sf_a(a);
   if (!gemm::is_packed(a.b) || !op::inferring()) sf_b(a);
   gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
 }
@@ -84,22 +85,26 @@ Product product(const BmmMxfp8& a) {
   p.b.sf = sf_b(a);
   return p;
 }
-/// One matrix of a batch: a [m, k], b [k, n] or bytes of FP4, or a packed weight.
+/// One matrix of a batch: a [m, k], b [k, n] or bytes of FP4, its rows shuffled or not, or a packed weight.
 void reference_sf(const TensorView& a, const TensorView& b, const TensorView& out, const ref::ByteScales& sa,
-                  const ref::ByteScales& sb, int64_t matrix, bool fp4, double alpha) {
+                  const ref::ByteScales& sb, int64_t matrix, bool fp4, double alpha, bool shuffled = false) {
   const bool packed = b.rank() == 3;
   const TensorView bt = packed ? b : b.transpose(0, 1);
   ref::nt_product(
       out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1),
       [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * sa.at(matrix, i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(bt, packed, fp4, j, k) * sb.at(matrix, j, k); }, alpha);
+      [&](int64_t j, int64_t k) {
+        const int64_t row = shuffled ? gemm::ref::shuffled_place(j) : j;
+        return ref::weight_at(bt, packed, fp4, row, k) * sb.at(matrix, row, k);
+      },
+      alpha);
 }
 void reference(const MmMxfp8& a) {
   const int64_t k = a.a.size(1);
   const SfLayout layout_a = a.use_8x4_sf_layout ? SfLayout::k8x4 : SfLayout::k128x4,
                  layout_b = a.b.rank() == 3 ? SfLayout::kPanels : SfLayout::k128x4;
   reference_sf(a.a, a.b, *a.out, {a.a_descale, layout_a, true, a.a.size(0), k, 32},
-               {a.b_descale, layout_b, true, a.out->size(1), k, 32}, 0, false, 1);
+               {a.b_descale, layout_b, true, a.out->size(1), k, 32}, 0, false, 1, gemm::is_shuffled(a));
 }
 void reference(const BmmMxfp8& a) {
   const int64_t k = a.A.size(2);
@@ -134,7 +139,7 @@ void validate(const MmFp4& a) {
            ", but scales of MXFP4 are uint8 (ue8m0)");
   FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, LayoutError, "a is ", to_string(a.a), " with stride ", a.a.stride(1),
            " along k, but must be row-major");
-  columns_of(a);
+  gemm::check_shuffled(a, columns_of(a));
   gemm::check_one("alpha", a.alpha);
   gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
   sf_a(a);
@@ -153,7 +158,7 @@ void reference(const MmFp4& a) {
                  layout_b = a.b.rank() == 3 ? SfLayout::kPanels : SfLayout::k128x4;
   reference_sf(a.a, a.b, *a.out, {a.a_descale, layout_a, !a.use_nvfp4, a.a.size(0), k, block},
                {a.b_descale, layout_b, !a.use_nvfp4, a.out->size(1), k, block}, 0, true,
-               a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0);
+               a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0, gemm::is_shuffled(a));
 }
 
 // ---- tables ----
@@ -166,7 +171,7 @@ constexpr op::Field mm_mxfp8_fields[] = {
     op::attr<&MmMxfp8::out_dtype>("out_dtype"),
     op::attr<&MmMxfp8::use_8x4_sf_layout>("use_8x4_sf_layout"),
     op::attr<&MmMxfp8::backend>(
-        "backend", op::backends("auto|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|trtllm:cuda|cudnn:cuda|"
+        "backend", op::backends("auto|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|trtllm|cudnn:cuda|"
                                 "b12x:cuda")),
 };
 constexpr op::Field bmm_mxfp8_fields[] = {
@@ -189,7 +194,7 @@ constexpr op::Field mm_fp4_fields[] = {
     op::attr<&MmFp4::block_size>("block_size"),
     op::attr<&MmFp4::use_8x4_sf_layout>("use_8x4_sf_layout"),
     op::attr<&MmFp4::backend>(
-        "backend", op::backends("auto|cudnn:cuda|trtllm:cuda|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
+        "backend", op::backends("auto|cudnn:cuda|trtllm|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
                                 "b12x:cuda|cake:cuda")),
     op::attr<&MmFp4::use_nvfp4>("use_nvfp4"),
     op::attr<&MmFp4::enable_pdl>("enable_pdl"),
@@ -197,12 +202,12 @@ constexpr op::Field mm_fp4_fields[] = {
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_scaled<MmMxfp8, validate, product, reference>(
+constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_shuffled<MmMxfp8, validate, product, reference>(
     "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power-of-two scale for 32 along k.", mm_mxfp8_fields,
     mm_mxfp8_cases);
 constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, reference>(
     "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
-constinit const op::Op mm_fp4_op = flashinfer::gemm::define_scaled<MmFp4, validate, product, reference>(
+constinit const op::Op mm_fp4_op = flashinfer::gemm::define_shuffled<MmFp4, validate, product, reference>(
     "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);
 }  // namespace ops::gemm
 

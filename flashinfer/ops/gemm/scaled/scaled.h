@@ -37,7 +37,7 @@ struct MmMxfp8 {
   std::optional<TensorView> out;   // [m, n]
   DType out_dtype = DType::kBF16;  // bf16 or f16
   bool use_8x4_sf_layout = false;  // of a_descale
-  std::string backend = "auto";
+  std::string backend = "auto";    // "trtllm": rows of b and their scales are shuffled (shuffle_matrix_a), n % 32 = 0
 };
 Tensor mm_mxfp8(const MmMxfp8& args);
 
@@ -66,7 +66,7 @@ struct MmFp4 {
   std::optional<TensorView> out;    // [m, n]
   int64_t block_size = 16;          // 16 with use_nvfp4, else 32
   bool use_8x4_sf_layout = false;   // of a_descale
-  std::string backend = "auto";
+  std::string backend = "auto";     // "trtllm": rows of b and their scales are shuffled (shuffle_matrix_a), n % 32 = 0
   bool use_nvfp4 = true;
   bool enable_pdl = true;  // CUDA only
 };
