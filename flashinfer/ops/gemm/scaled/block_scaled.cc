@@ -193,9 +193,9 @@ constexpr op::Field mm_fp4_fields[] = {
     op::out<&MmFp4::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<out_shape<MmFp4>>),
     op::attr<&MmFp4::block_size>("block_size"),
     op::attr<&MmFp4::use_8x4_sf_layout>("use_8x4_sf_layout"),
-    op::attr<&MmFp4::backend>(
-        "backend", op::backends("auto|cudnn:cuda|trtllm|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
-                                "b12x:cuda|cake:cuda")),
+    op::attr<&MmFp4::backend>("backend",
+                              op::backends("auto|cudnn:cuda|trtllm|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
+                                           "b12x:cuda|cake:cuda")),
     op::attr<&MmFp4::use_nvfp4>("use_nvfp4"),
     op::attr<&MmFp4::enable_pdl>("enable_pdl"),
 };
