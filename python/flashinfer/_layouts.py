@@ -93,14 +93,14 @@ def interleave_moe_weights_for_sm90_mixed_gemm(weight, quant_type="fp4"):
 
 
 def get_shuffle_matrix_sf_a_row_indices(input_tensor, epilogue_tile_m, num_elts_per_sf=16):
-    """The same for uint8 [M, K / num_elts_per_sf] scales, which have the order of the weight's rows.
+    """The same for [M, K / num_elts_per_sf] scales of uint8 or bfloat16, which have the order of the weight's rows.
 
     Raises:
-        AssertionError: not uint8 of two dimensions, M is no multiple of 128, or a scale is neither for 16 nor for 32 elements
+        AssertionError: other dtypes, not two dimensions, M is no multiple of 128, or a scale is neither for 16 nor for 32 elements
     """
     import torch
 
-    assert input_tensor.dtype == torch.uint8, f"input_tensor should be uint8, not {input_tensor.dtype}"
+    assert input_tensor.dtype in (torch.uint8, torch.bfloat16), f"input_tensor should be uint8 or bfloat16, not {input_tensor.dtype}"
     assert num_elts_per_sf in (16, 32), f"num_elts_per_sf is {num_elts_per_sf}, but must be 16 or 32"
     assert input_tensor.dim() == 2, f"input_tensor should be a 2D tensor, not {input_tensor.dim()}"
     assert input_tensor.shape[0] % 128 == 0, f"input_tensor.shape[0] is {input_tensor.shape[0]}, but must be a multiple of 128"

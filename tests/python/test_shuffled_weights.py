@@ -29,3 +29,11 @@ def test_backend_trtllm_takes_shuffled_rows_of_the_weight(eight):
     assert torch.equal(flashinfer.mm_mxfp8(y, rows.T, sy, scales, backend="trtllm"), want)
     with pytest.raises(ValueError, match=r"b.shape\[1\] is 40, but must be a multiple of 32 with backend 'trtllm'"):
         flashinfer.mm_mxfp8(y, w[:40].T, sy, sw, backend="trtllm")
+
+
+def test_the_order_of_scales_is_that_of_any_dtype_that_scales_have():
+    order = flashinfer.utils.get_shuffle_matrix_sf_a_row_indices
+    scales = torch.zeros(256, 8, dtype=torch.uint8)
+    assert torch.equal(order(scales.bfloat16(), 128, 32), order(scales, 128, 32))
+    with pytest.raises(AssertionError, match="should be uint8 or bfloat16, not torch.float32"):
+        order(scales.float(), 128, 32)
