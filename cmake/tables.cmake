@@ -3,7 +3,8 @@
 # listed by hand: families.cc, commands.cc, and the public header flashinfer/ops.h.
 
 # flashinfer/ops/<family>/ with an op.cc is a family: `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops. A
-# terms.cc defines `terms`, a fills.cc `fills` (flashinfer/op/registry.h), a trace.cc `traces` (flashinfer/op/trace.h).
+# terms.cc defines `terms`, a fills.cc `fills`, a lookups.cc `lookups` (flashinfer/op/registry.h), a trace.cc `traces`
+# (flashinfer/op/trace.h).
 function(fi_family_table out)
   set(${out} "" PARENT_SCOPE)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/flashinfer/op/registry.h)
@@ -25,7 +26,7 @@ function(fi_family_table out)
     string(APPEND includes "#include \"flashinfer/ops/${family}/op.h\"\n")
     set(spans "extern const std::span<const op::Op* const> all;")
     set(entry ".name = \"${family}\", .ops = ops::${family}::all")
-    foreach(more "terms op::Term" "fills op::Fill")
+    foreach(more "terms op::Term" "fills op::Fill" "lookups op::LookUp")
       string(REGEX MATCH "([a-z]+) (.+)" more ${more})
       file(GLOB there CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/flashinfer/ops/${family}/${CMAKE_MATCH_1}.cc)
       if(there)

@@ -8,7 +8,6 @@
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/op/registry.h"
-#include "flashinfer/ops/comm/gpu.h"
 #include "flashinfer/record/stats.h"
 
 namespace flashinfer {
@@ -104,11 +103,8 @@ std::vector<jit::Request> cuda_kernels_beside_cases(int arch) {
   const jit::EmulatedArch emulated(arch);
   const Device device{DeviceType::kEmu, 0};
   jit::KernelCollector recording;
-  ops::comm::look_up_all_reduce_kernels(device);
-  ops::comm::look_up_columns_kernels(device);
-  ops::comm::look_up_context_parallel_kernels(device);
-  ops::comm::look_up_moe_a2a_kernels(device);
-  ops::comm::look_up_sums_kernels(device);
+  for (const op::Family& family : op::families())
+    for (const op::LookUp look_up : family.lookups) look_up(device);
   record::prepare_graph_statistics(device);
   return recording.take();
 }

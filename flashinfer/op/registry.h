@@ -25,12 +25,16 @@ struct Fill {
   void (*fill)(const TensorView& t, const FillRule& rule, uint64_t seed);
 };
 
+/// Looks up kernels that no case row of the family needs (jit::cuda_kernel), so that lists to precompile have them.
+using LookUp = void (*)(Device device);
+
 /// What a folder flashinfer/ops/<family> defines.
 struct Family {
-  const char* name;                  // of the folder
-  std::span<const Op* const> ops;    // `all`, in op.cc
-  std::span<const Term> terms = {};  // `terms`, in terms.cc if it is there: what its arguments' names mean
-  std::span<const Fill> fills = {};  // `fills`, in fills.cc if it is there
+  const char* name;                      // of the folder
+  std::span<const Op* const> ops;        // `all`, in op.cc
+  std::span<const Term> terms = {};      // `terms`, in terms.cc if it is there: what its arguments' names mean
+  std::span<const Fill> fills = {};      // `fills`, in fills.cc if it is there
+  std::span<const LookUp> lookups = {};  // `lookups`, in lookups.cc if it is there
 };
 /// In the order of the folders' names.
 std::span<const Family> families();
