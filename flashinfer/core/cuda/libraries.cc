@@ -37,13 +37,19 @@ std::vector<std::string> libraries_of_python(const std::string& environment, con
   return found;
 }
 
-/// Read at the first use of a GPU, from any thread.
-std::atomic<const std::string*> g_python_prefix{nullptr};
+/// Read at the first use of a GPU, from any thread; those before it stay, since a thread may be reading one.
+struct PythonPrefix {
+  std::string path;
+  const PythonPrefix* before;
+};
+std::atomic<const PythonPrefix*> g_python_prefix{nullptr};
 
 }  // namespace
 
 void set_python_prefix(std::string prefix) {
-  g_python_prefix.store(new const std::string(std::move(prefix)), std::memory_order_release);
+  auto* added = new PythonPrefix{std::move(prefix), g_python_prefix.load(std::memory_order_relaxed)};
+  while (!g_python_prefix.compare_exchange_weak(added->before, added, std::memory_order_release)) {
+  }
 }
 
 std::vector<std::string> library_candidates(const OptionalLibrary& library, std::string& searched) {
@@ -55,9 +61,9 @@ std::vector<std::string> library_candidates(const OptionalLibrary& library, std:
     return fs::is_dir(set) ? libraries_in(set, stem) : std::vector<std::string>{set};
   }
   std::vector<std::string> environments = {env::text("VIRTUAL_ENV"), env::text("CONDA_PREFIX")};
-  if (const std::string* running = g_python_prefix.load(std::memory_order_acquire);
-      running && std::ranges::find(environments, *running) == environments.end())
-    environments.push_back(*running);
+  if (const PythonPrefix* running = g_python_prefix.load(std::memory_order_acquire);
+      running && std::ranges::find(environments, running->path) == environments.end())
+    environments.push_back(running->path);
   // Opening a library runs its code, so it is loaded only from directories that others cannot write to.
   if (fs::is_dir(".venv") && fs::unsafe_folder(".").empty() && fs::unsafe_folder(".venv").empty())
     environments.push_back(fs::canonical(".venv"));
