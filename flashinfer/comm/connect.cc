@@ -227,7 +227,7 @@ void Group::State::connect() {
     if (size > 1)
       connect_root();
     else
-      withdraw(name);  // nobody else comes
+      withdraw(name);  // no other rank connects
   } else {
     connect_other();
   }

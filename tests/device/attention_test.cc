@@ -82,6 +82,22 @@ TEST_F(Decode, ANewPlanReplacesTheArraysOfTheOld) {
   }
 }
 
+/// Back ends that take the rows of a request from q: the list of a run with one row each is not that of one with two.
+TEST_F(Decode, RunsOfOtherRowsHaveListsOfTheirOwn) {
+  BatchDecodeWithPagedKVCacheWrapper cpu({.backend = "trtllm-gen"}), gpu({.backend = "trtllm-gen"});
+  plan(cpu, kCpu);
+  plan(gpu, kCpu);
+  const Tensor cache = to_device(cache_.view(), kEmu);
+  for (const int64_t rows : {2, 4, 2}) {
+    const Tensor q = values({rows, 8, 64}, 7), q_emu = to_device(q.view(), kEmu);
+    const Tensor want = cpu.run({.q = q, .paged_kv_cache = op::PagedKv(cache_.view())});
+    const Tensor got = gpu.run({.q = q_emu, .paged_kv_cache = op::PagedKv(cache.view())});
+    for (int64_t i = 0; i < want.numel(); ++i)
+      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01)
+          << rows << " rows, " << i;
+  }
+}
+
 /// The arrays that run() left on the device are for the kernel without rotation: both take f32 without tensor cores.
 TEST_F(Decode, ForwardMayRotateWhatRunDidNot) {
   const auto f32 = [](const Tensor& x) {

@@ -170,8 +170,8 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
       return x.config == y.config && x.cores == y.cores && x.tile_rows == y.tile_rows;
     };
     return s.first_length == p.kv_len.data() && same(s.lengths, p.kv_len.owner()) && same(s.mask, p.mask.owner()) &&
-           s.requests == p.batch_size && s.device == device && s.group == group && s.alibi == alibi &&
-           s.cores == cores && s.chunk_of == chunk_of &&
+           s.requests == p.batch_size && s.rows == p.nnz_qo && s.device == device && s.group == group &&
+           s.alibi == alibi && s.cores == cores && s.chunk_of == chunk_of &&
            std::equal(kinds.begin(), kinds.end(), s.kinds.begin(), same_kernels);
   };
   const std::lock_guard lock(mutex);
@@ -183,6 +183,7 @@ std::shared_ptr<OnDevice> arrays_of(const Plan& p, const std::array<Part, 2>& ki
                               .mask = p.mask.owner(),
                               .first_length = p.kv_len.data(),
                               .requests = p.batch_size,
+                              .rows = p.nnz_qo,
                               .device = device,
                               .group = group_of(p),
                               .alibi = p.pos_encoding_mode == "ALIBI",

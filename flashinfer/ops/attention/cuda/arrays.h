@@ -19,7 +19,7 @@ namespace flashinfer::attention {
 struct Source {
   std::weak_ptr<void> lengths, mask;
   const void* first_length;
-  int64_t requests;
+  int64_t requests, rows;  // rows: of q, which a run may choose
   Device device;
   int group;
   bool alibi, cores;  // forward() may choose another pos_encoding_mode
