@@ -243,7 +243,7 @@ def test_files_of_bench_name_rows_that_exist(tmp_path):
 def test_the_blocklist_of_a_gpu_leaves_nothing_out(tmp_path):
     driver = PROGRAM.parents[1] / "lib/fake_libcuda.so"
     if not driver.exists():
-        pytest.skip("needs the tests' driver")
+        pytest.skip(f"{driver} is not there: it is built with the tests")
     path = tmp_path / "folder/blocked.json"
     path.parent.mkdir()
     run = lambda *args, **env: subprocess.run([PROGRAM, "generate-tactics-blocklist", *args], capture_output=True, text=True, cwd=tmp_path,  # noqa: E731
