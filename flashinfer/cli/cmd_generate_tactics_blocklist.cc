@@ -64,7 +64,7 @@ int run(const Options& o) {
                                          {"generated_at", now()}}},
                                        {"invalid_tactics", nlohmann::ordered_json::object()}};
   fs::write_atomic(path, file.dump(2) + "\n");
-  print("%s: no tactics to leave out: this library chooses its kernels by rules, and none of them fails\n%s\n",
+  print("%s: no tactics to leave out: this library chooses its kernels by rules, so that no kernel was tried\n%s\n",
         gpu.c_str(), path.c_str());
   return 0;
 }
