@@ -177,19 +177,17 @@ void validate(const A& a) {
 
 // ---- the call ----
 flashinfer::comm::Signature signature_of(const A& a, bool one_shot) {
-  const int64_t shares_sums = !one_shot && !has_norm(a);  // else what follows the residual
-  return {{a.pattern, tokens(a), hidden(a), static_cast<int64_t>(a.input.dtype()), one_shot, a.fp32_acc, shares_sums}};
+  return {{a.pattern, tokens(a), hidden(a), static_cast<int64_t>(a.input.dtype()), one_shot, a.fp32_acc}};
 }
 bool gpu_one_shot(const A& a, const AllReduceState& s) {
   if (tokens(a) <= s.world_size || is_moe_finalize(a)) return true;
   return a.use_oneshot.value_or(gpu_wants_one_shot(tokens(a) * hidden(a) * a.input.item_size(), s.world_size));
 }
-/// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on. With a
-/// norm each rank reads its part of the residual alone, and adds and squares that: that pays from two ranks on.
+/// Two shots read each input W times less often, but need a second wait: they pay from four ranks and 256 KB on.
 bool wants_one_shot(const A& a, const AllReduceState& s) {
-  if (!can_split(a.input, s, has_norm(a))) return true;
+  if (!can_split(a.input, s)) return true;
   if (a.use_oneshot) return *a.use_oneshot;
-  return (s.world_size < 4 && !has_norm(a)) || a.input.nbytes() < 256 * 1024;
+  return s.world_size < 4 || a.input.nbytes() < 256 * 1024;
 }
 
 AllReduceConfig config_of(const A& a) {

@@ -86,15 +86,6 @@ struct Pieces {
   int64_t item, rows, row, rows_a_piece, count;
 };
 
-/// What a rank shares of the rows of a piece that it sums.
-struct SharedRows {
-  SharedRows(int64_t piece_rows, int64_t row, int64_t ranks) : rows(ceil_div(piece_rows, ranks)), row(row) {}
-  int64_t rows, row;
-  /// Where the factors of normalised rows lie, behind them.
-  int64_t factors() const { return round_up(rows * row, 64); }
-  int64_t bytes() const { return factors() + rows * static_cast<int64_t>(sizeof(float)); }
-};
-
 /// Shares piece k + 1 before it waits for the others' piece k, and publishes it before it sums piece k: ranks of equal
 /// speed wait for the first piece alone. A rank that has passed the wait of phase e knows that all have read phase
 /// e - 3, so four slots do.
@@ -124,10 +115,8 @@ void exchange_and_finish(const Pieces& at, AllReduceParams& p, jit::CpuFn fn, bo
 
 void run_sums(jit::CpuFn fn, AllReduceParams& p, int64_t item) { run_rows(fn, p, item, false); }
 
-bool can_split(const TensorView& input, const AllReduceState& s, bool norm) {
-  const int64_t row = input.size(1) * input.item_size();
-  if (input.size(0) <= s.world_size || row > s.memory->slot) return false;
-  return !norm || row == 0 || SharedRows(s.memory->slot / row, row, s.world_size).bytes() <= s.memory->slot;
+bool can_split(const TensorView& input, const AllReduceState& s) {
+  return input.size(0) > s.world_size && input.size(1) * input.item_size() <= s.memory->slot;
 }
 
 void sum_one_shot(const SharedSum& call, const AllReduceState& s) {
@@ -146,14 +135,13 @@ void sum_one_shot(const SharedSum& call, const AllReduceState& s) {
   run_rows(call.finish, p, call.input.item_size(), true);
 }
 
-/// Phase e + k + 1 shares the sums of piece k and the inputs of piece k + 1, so two slots of sums do. With a norm what
-/// is shared is h = sum + residual and what normalises each row: so only the rank that sums a row reads its residual.
+/// Phase e + k + 1 shares the sums of piece k and the inputs of piece k + 1, so two slots of sums do.
 void sum_two_shots(const SharedSum& call, const AllReduceState& s) {
   const Pieces at(call, s, call.input.size(0), call.input.size(1));
   AllReduceParams p = call.params;
-  const auto part_of = [&](int64_t k) { return SharedRows(at.last(k) - at.first(k), at.row, at.ranks); };
+  const auto block_of = [&](int64_t k) { return ceil_div(at.last(k) - at.first(k), at.ranks); };
   const auto share = [&](int64_t k, uint64_t phase) {  // all rows but those that this rank sums
-    const int64_t bytes = at.bytes(k), block = part_of(k).rows * at.row, begin = std::min(at.rank * block, bytes),
+    const int64_t bytes = at.bytes(k), block = block_of(k) * at.row, begin = std::min(at.rank * block, bytes),
                   end = std::min(begin + block, bytes);
     copy(at.own_input(k), at.own_slot(k, phase), begin);
     copy(at.own_input(k) + end, at.own_slot(k, phase) + end, bytes - end);
@@ -162,34 +150,14 @@ void sum_two_shots(const SharedSum& call, const AllReduceState& s) {
       at.window.put(r, at.rank, at.memory.input_offset(phase, bytes) + first, std::min(block, bytes - first));
     }
   };
-  /// The rows of piece k that rank r sums.
-  const auto first_of = [&](int64_t k, int r) { return std::min(at.first(k) + r * part_of(k).rows, at.last(k)); };
   const auto sum = [&](int64_t k, uint64_t phase) {
-    const int64_t first = first_of(k, at.rank), rows = first_of(k, at.rank + 1) - first,
-                  offset = at.memory.sum_offset(phase + 1);
-    AllReduceParams own = call.norm ? call.params : AllReduceParams{};
-    if (call.norm) own.first = first, own.shared = at.window.own() + offset, own.factors = part_of(k).factors();
-    own.last = own.padded_rows = own.first + rows, own.d = p.d, own.ranks = at.ranks;
-    for (int r = 0; rows && r < at.ranks; ++r)
-      own.source[r] = at.input_of(r, k, phase) + (first - at.first(k)) * at.row;
-    if (!call.norm) own.out = at.window.own() + offset;
-    run_rows(call.norm ? call.finish : call.sum, own, at.item, call.norm);
-    at.window.put_to_all(offset, rows * at.row);
-    if (call.norm) at.window.put_to_all(offset + own.factors, rows * static_cast<int64_t>(sizeof(float)));
-  };
-  /// Of the rows from `first` to `last`, the first of which is rank r's first.
-  const auto finish_from = [&](int64_t k, uint64_t phase, int r, int64_t first, int64_t last) {
-    at.set_piece(p, k);
-    if (last < p.last) p.padded_rows = last;
-    p.first = first, p.last = last;
-    for (int i = 0; r + i < at.ranks; ++i) p.source[i] = at.window.of(r + i) + at.memory.sum_offset(phase);
-    run_rows(call.finish, p, at.item, call.norm);
-  };
-  const auto finish = [&](int64_t k, uint64_t phase) {
-    p.ranks = 1, p.block_rows = part_of(k).rows, p.factors = call.norm ? part_of(k).factors() : 0;
-    if (!call.norm) return finish_from(k, phase, 0, at.first(k), at.last(k));
-    finish_from(k, phase, 0, at.first(k), first_of(k, at.rank));  // its own are finished
-    finish_from(k, phase, at.rank + 1, first_of(k, at.rank + 1), at.last(k));
+    const int64_t block = block_of(k), first = at.rank * block, rows = at.last(k) - at.first(k) - first;
+    AllReduceParams own{};
+    own.last = std::clamp<int64_t>(rows, 0, block), own.d = p.d, own.ranks = at.ranks;
+    for (int r = 0; own.last && r < at.ranks; ++r) own.source[r] = at.input_of(r, k, phase) + first * at.row;
+    own.out = at.window.own() + at.memory.sum_offset(phase + 1);
+    run_rows(call.sum, own, at.item, false);
+    at.window.put_to_all(at.memory.sum_offset(phase + 1), own.last * at.row);
   };
   share(0, at.window.phase() + 1);
   uint64_t phase = at.publish();
@@ -199,7 +167,10 @@ void sum_two_shots(const SharedSum& call, const AllReduceState& s) {
     if (k + 1 < at.count) share(k + 1, phase + 1);
     phase = at.publish();
     at.wait(phase);
-    finish(k, phase);
+    for (int r = 0; r < at.ranks; ++r) p.source[r] = at.window.of(r) + at.memory.sum_offset(phase);
+    p.ranks = 1, p.block_rows = block_of(k);
+    at.set_piece(p, k);
+    run_rows(call.finish, p, at.item, call.norm);
   }
 }
 

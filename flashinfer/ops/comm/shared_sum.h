@@ -22,9 +22,8 @@ struct SharedSum {
   flashinfer::comm::Signature signature{};
   flashinfer::comm::Describe describe = nullptr;
 };
-/// Whether each rank can sum a part of the rows, and with `norm` share what normalises them. Rows longer than a slot
-/// are summed in one shot.
-bool can_split(const TensorView& input, const AllReduceState& s, bool norm);
+/// Whether each rank can sum a part of the rows. Rows longer than a slot are summed in one shot.
+bool can_split(const TensorView& input, const AllReduceState& s);
 /// One shot: every rank reads all inputs and computes all rows. Two shots: each sums its part of the rows, the others
 /// read the sums; can_split() must be true. The results are the same to the bit.
 void sum_one_shot(const SharedSum& call, const AllReduceState& s);

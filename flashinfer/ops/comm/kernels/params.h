@@ -39,7 +39,7 @@ struct AllReduceConfig {
 
 /// Rows [first, last) of tensors that are contiguous [rows, d]. Those before `first` are not in the sources.
 struct AllReduceParams {
-  const void* source[kAllReduceRanks];  // the ranks' inputs; with block_rows: sums (norm: h) of the rows of each block
+  const void* source[kAllReduceRanks];  // the ranks' inputs; with block_rows: the sums of the rows of each block
   int ranks;                            // whose inputs are added; 1 with block_rows
   int64_t block_rows;                   // > 0: row first + i is row i % block_rows of source[i / block_rows]
   int64_t first, last, d, rows_per_task;
@@ -55,8 +55,6 @@ struct AllReduceParams {
   SfLayout layout;
   int64_t group;
   float eps, weight_bias, scale;
-  void* shared;               // norm: where h = sum + residual_in of the rows goes for other ranks too; null: nowhere
-  int64_t factors;            // norm, of `shared` or a block: behind so many bytes lies what normalises each row, f32
   unsigned char past_caches;  // `out` and `norm_out` are too large for the caches: written around them where possible
   void* scratch;              // 2 * d elements of `dtype` a task
 };

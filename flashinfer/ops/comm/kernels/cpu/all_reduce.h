@@ -217,80 +217,41 @@ FI_VEC_INLINE void write_split(bf16_t* p, Split v) {
 }
 #endif
 
-/// n = h * factor * (weight_bias + gamma), rounded; kCopies: h to `copy` too.
-template <class W, bool kPast, bool kCopies, class T>
-FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, T* copy, int64_t d, float factor, float weight_bias) {
+/// n = h * factor * (weight_bias + gamma), rounded.
+template <class W, bool kPast, class T>
+FI_VEC_INLINE void normalise(const T* h, const W* gamma, T* n, int64_t d, float factor, float weight_bias) {
   const Vec scale = splat(factor), bias = splat(weight_bias);
 #if defined(__AVX512BF16__) && defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, bf16_t) && __is_same(W, bf16_t)) {
     const int64_t whole = d / 32 * 32;
     for (int64_t i = 0; i < whole; i += 32) {
       const Split x = load_split(h + i), g = load_split(gamma + i);
-      if constexpr (kCopies) _mm512_storeu_si512(copy + i, _mm512_loadu_si512(h + i));
       write_split<kPast>(n + i, {x.even * scale * (bias + g.even), x.odd * scale * (bias + g.odd)});
     }
-    h += whole, gamma += whole, n += whole, copy += kCopies ? whole : 0, d -= whole;
+    h += whole, gamma += whole, n += whole, d -= whole;
   }
 #endif
 #if defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, float) && kPast) {
     const int64_t whole = d / 16 * 16;
-    for (int64_t i = 0; i < whole; i += 16) {
-      const Vec x = load(h + i);
-      if constexpr (kCopies) store(copy + i, x);
-      store_line<kPast>(n + i, _mm512_castps_si512((x * scale * (bias + load(gamma + i))).r));
-    }
-    h += whole, gamma += whole, n += whole, copy += kCopies ? whole : 0, d -= whole;
+    for (int64_t i = 0; i < whole; i += 16)
+      store_line<kPast>(n + i, _mm512_castps_si512((load(h + i) * scale * (bias + load(gamma + i))).r));
+    h += whole, gamma += whole, n += whole, d -= whole;
   }
 #endif
   write_row(
-      n, d,
-      [&](int64_t i) {
-        const Vec x = load(h + i);
-        if constexpr (kCopies) store(copy + i, x);
-        return x * scale * (bias + load(gamma + i));
-      },
-      [&](int64_t i, int64_t left) {
-        const Vec x = load_n(h + i, left);
-        if constexpr (kCopies) store_n(copy + i, x, left);
-        return x * scale * (bias + load_n(gamma + i, left));
-      });
-}
-
-/// What follows h of a row: n and its codes. `h` lies in residual_out or scratch (kShared: in the memory of a rank, and
-/// goes to residual_out too).
-template <AllReduceConfig C, bool kPast, bool kShared, class T>
-FI_VEC_INLINE void finish_normalised(const AllReduceParams& p, const T* h, float factor, T* scratch, int64_t row) {
-  using W = scalar_of_t<C.weight>;
-  const W* gamma = static_cast<const W*>(p.gamma);
-  T* const n = p.norm_out ? static_cast<T*>(p.norm_out) + row * p.d : scratch + p.d;
-  if (kShared && p.residual_out)
-    normalise<W, kPast, true>(h, gamma, n, static_cast<T*>(p.residual_out) + row * p.d, p.d, factor, p.weight_bias);
-  else
-    normalise<W, kPast, false>(h, gamma, n, n, p.d, factor, p.weight_bias);
-  if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
-}
-template <class T>
-FI_VEC_INLINE float& factor_of(const AllReduceParams& p, T* block, int64_t place) {
-  return reinterpret_cast<float*>(reinterpret_cast<uintptr_t>(block) + static_cast<uintptr_t>(p.factors))[place];
-}
-
-/// Row `row`, number `place` of the block of the rank that has summed it. One function for that rank and the others:
-/// which of two NaNs a product returns depends on how the compiler orders its operands.
-template <AllReduceConfig C, bool kPast, class T>
-static __attribute__((noinline)) void finish_shared_row(const AllReduceParams& p, const T* block, int64_t place,
-                                                        T* scratch, int64_t row) {
-  finish_normalised<C, kPast, true>(p, block + place * p.d, factor_of(p, block, place), scratch, row);
+      n, d, [&](int64_t i) { return load(h + i) * scale * (bias + load(gamma + i)); },
+      [&](int64_t i, int64_t left) { return load_n(h + i, left) * scale * (bias + load_n(gamma + i, left)); });
 }
 
 /// h = sum + residual_in, rounded; n = h / sqrt(mean(h^2) + eps) * (weight_bias + gamma), rounded; then its codes.
 template <AllReduceConfig C, bool kPast, class Sum, class T>
 FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scratch, int64_t row) {
+  using W = scalar_of_t<C.weight>;
+  const W* gamma = static_cast<const W*>(p.gamma);
   const T* residual = static_cast<const T*>(p.residual_in) + row * p.d;
-  T* const shared = static_cast<T*>(p.shared);
-  T* const h = shared           ? shared + (row - p.first) * p.d
-               : p.residual_out ? static_cast<T*>(p.residual_out) + row * p.d
-                                : scratch;
+  T* const h = p.residual_out ? static_cast<T*>(p.residual_out) + row * p.d : scratch;
+  T* const n = p.norm_out ? static_cast<T*>(p.norm_out) + row * p.d : scratch + p.d;
   float squares;
 #if defined(FI_NARROW_AVX512)
   if constexpr (__is_same(T, bf16_t))
@@ -298,10 +259,9 @@ FI_VEC_INLINE void finish_row(const AllReduceParams& p, const Sum& sum, T* scrat
   else
 #endif
     squares = add_residual<kPast>(sum, residual, h, p.d);
-  const float factor = 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps);
-  if (!shared) return finish_normalised<C, kPast, false>(p, h, factor, scratch, row);
-  factor_of(p, shared, row - p.first) = factor;
-  finish_shared_row<C, kPast, T>(p, shared, row - p.first, scratch, row);
+  normalise<W, kPast>(h, gamma, n, p.d, 1.0f / __builtin_sqrtf(squares / static_cast<float>(p.d) + p.eps),
+                      p.weight_bias);
+  if constexpr (C.quant != AllReduceQuant::kNone) quantize_row<C>(p, n, row);
 }
 
 /// Scales of a row behind the last one.
@@ -332,12 +292,6 @@ FI_VEC_INLINE void reduce_rows(const AllReduceParams& p, int64_t begin, int64_t 
     }
   for (int64_t r = begin; r < end; ++r) {
     const int64_t i = r - p.first;
-    if constexpr (C.norm)
-      if (p.block_rows) {
-        finish_shared_row<C, kPast, T>(p, static_cast<const T*>(p.source[i / p.block_rows]), i % p.block_rows,
-                                       static_cast<T*>(p.scratch), r);
-        continue;
-      }
     if (p.block_rows)
       read_from(i / p.block_rows, i % p.block_rows);
     else
