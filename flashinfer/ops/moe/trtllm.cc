@@ -55,7 +55,7 @@ inline constexpr op::Field kMembers[] = {
     op::in<&B::routing_logits>("routing_logits", "t e", op::floats),
     op::in<&B::routing_bias>("routing_bias", "e", op::floats),
     op::in<&B::hidden_states>("hidden_states", "t columns"),
-    op::in<&B::hidden_states_scale>("hidden_states_scale", nullptr),
+    op::in<&B::hidden_states_scale>("hidden_states_scale", nullptr, op::any_layout),
     op::in<&B::gemm1_weights>("gemm1_weights", nullptr, op::contiguous),
     op::in<&B::gemm1_weights_scale>("gemm1_weights_scale", nullptr),
     op::in<&B::gemm1_per_channel_weight_scale>("gemm1_per_channel_weight_scale", nullptr),

@@ -29,12 +29,14 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 ///   fp4 block      e2m1 with scales of 16 (e4m3: NVFP4) or 32 (ue8m0: MXFP4) along k, 128x4; hidden states uint8
 ///                  [t, h/2] (NVFP4), e4m3 with ue8m0 scales (MXFP4 weights) or bf16; activations in the same format.
 ///                  The scalars as per tensor; absent: 1
-///   mxint4         int4 in two's complement, bf16 scales of 32 along k in the order of 128x4; all else bf16
+///   mxint4         int4 in two's complement, bf16 scales of 32 along k in the order of 128x4; all else bf16. Weights
+///   of
+///                  four dimensions are blocked (below)
 ///
 /// Layout of weights: rows of a gated gemm1 are interleaved (linear, gate, linear, ...), then rows within each 32
 /// (DeepSeekFp8: 16, and not interleaved) are permuted as by shuffle_matrix_a; biases, factors and scale factors of
 /// rows likewise. bf16 and fp8 block may be unshuffled (use_shuffled_weight = false), and blocked: [E, k / b, n, b]
-/// with blocks of 128 bytes (weight_layout 2; 0: [E, n, k]).
+/// with blocks of 128 bytes (weight_layout 2; 0: [E, n, k]). hidden_states_scale [h/128, t] may have any strides.
 ///
 /// num_fused_shared_experts (fp8 block, fp4 block): every token also goes to that many experts, whose weights follow
 /// the routed ones, with weight 1; only with DeepSeekV3 routing and all experts on this rank (else ValueError). They

@@ -113,6 +113,13 @@ constexpr op::Case kFp8BlockScale[] = {
      "gemm2_weights_scale=f32:4x2x1:uniform(0.05,0.15) num_experts=4 top_k=2 n_group=None topk_group=None "
      "intermediate_size=128 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
      "routing_method_type=6", "cpu", 0, 3e-2, 0.1},
+    {"deepseek_scales_by_tokens",
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x256 "
+     "hidden_states_scale=f32:2x9:uniform(0.5,1.5)^t gemm1_weights=e4m3:4x256x256 "
+     "gemm1_weights_scale=f32:4x2x2:uniform(0.05,0.15) gemm2_weights=e4m3:4x256x128 "
+     "gemm2_weights_scale=f32:4x2x1:uniform(0.05,0.15) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "intermediate_size=128 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
+     "routing_method_type=6", "cpu", 0, 3e-2, 0.1},
     {"deepseek_blocked",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x256 hidden_states_scale=None "
      "gemm1_weights=e4m3:4x2x256x128 gemm1_weights_scale=f32:4x2x2:uniform(0.05,0.15) "
@@ -201,6 +208,12 @@ constexpr op::Case kFp4BlockScaleRouted[] = {
      "routed_scaling_factor=None activation_type=10 per_token_scale=f32:9:uniform(0.5,1.5)", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kMxint4BlockScale[] = {
+    {"blocked",
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x512 gemm1_weights=u8:4x2x512x128:randint(0,256) "
+     "gemm1_weights_scale=bf16:4x512x16:uniform(0.01,0.05) gemm1_alpha=None gemm1_beta=None gemm1_clamp_limit=None "
+     "gemm2_weights=u8:4x1x512x128:randint(0,256) gemm2_weights_scale=bf16:4x512x8:uniform(0.01,0.05) num_experts=4 "
+     "top_k=2 n_group=None topk_group=None intermediate_size=256 local_expert_offset=0 local_num_experts=4 "
+     "routed_scaling_factor=None", "cpu", 0, 3e-2, 0.1},
     {"valid_sizes",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x96 gemm1_weights=u8:4x128x48:randint(0,256) "
      "gemm1_weights_scale=bf16:4x128x4:uniform(0.01,0.05) gemm1_alpha=None gemm1_beta=None "

@@ -115,16 +115,16 @@ void check_weight(const Check& c, const B& a, bool first, const TensorView& w, c
                            : DTypeSet(DType::kBF16));
   FI_CHECK(a.weight_layout == 0 || (a.weight_layout == 2 && !mx(a)), ValueError, "weight_layout is ", a.weight_layout,
            ", but must be MajorK (0)", mx(a) ? "" : " or BlockMajorK (2)");
-  const int64_t block = a.weight_layout == 2 ? 128 / w.item_size() : 0,
+  const int64_t in_item = four_bits<B>() ? 2 : 1, block = by_blocks(a) ? 128 / w.item_size() * in_item : 0,
                 step = deepseek(a) ? 128 : std::max<int64_t>(weight_block(a), 1);
   FI_CHECK(k % std::max(block, step) == 0, ValueError, "rows of ", name, " have ", k,
            " elements, but must have a multiple of ", std::max(block, step));
   FI_CHECK(used % std::max(block, step) == 0, ValueError, first ? "valid_hidden_size" : "valid_intermediate_size",
            " is ", used, ", but must be a multiple of ", std::max(block, step), " (blocks of ", name, ")");
   if (block)
-    c.shape(name, w, {e, k / block, n, block});
+    c.shape(name, w, {e, k / block, n, block / in_item});
   else
-    c.shape(name, w, {e, n, four_bits<B>() ? k / 2 : k});
+    c.shape(name, w, {e, n, k / in_item});
   FI_CHECK(!shuffled(a) || n % 32 == 0, ValueError, name, " has ", n,
            " rows, but shuffled weights have a multiple of 32");
   if (deepseek(a)) {

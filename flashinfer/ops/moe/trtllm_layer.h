@@ -41,6 +41,12 @@ template <class B>
 bool shuffled(const B& a) {
   return B::kFormat == MoeFormat::kBf16 || B::kFormat == MoeFormat::kFp8Block ? a.use_shuffled_weight : true;
 }
+/// Weights as [E, k / b, n, b] with blocks of 128 bytes. There is no argument for it with int4: a fourth dimension says
+/// it.
+template <class B>
+bool by_blocks(const B& a) {
+  return B::kFormat == MoeFormat::kMxint4 ? a.gemm1_weights.rank() == 4 : a.weight_layout == 2;
+}
 template <class B>
 constexpr bool four_bits() {
   return B::kFormat == MoeFormat::kFp4Block || B::kFormat == MoeFormat::kMxint4;
@@ -61,7 +67,7 @@ int64_t valid_inter(const B& a) {
 /// Rows of gemm2_weights: a column of the result each, all of them or the valid ones in whole 128.
 template <class B>
 int64_t second_rows(const B& a) {
-  const int axis = a.weight_layout == 2 ? 2 : 1;
+  const int axis = by_blocks(a) ? 2 : 1;
   const int64_t rounded = round_up(valid_hidden(a), 128);
   return a.gemm2_weights.rank() > axis && a.gemm2_weights.size(axis) == rounded ? rounded : hidden_of(a);
 }
@@ -111,7 +117,7 @@ void set_weights(const B& a, Layer& l, Weights& w, const TensorView& data, const
                  int64_t n, int64_t k) {
   w.data = data;
   w.fp4 = B::kFormat == MoeFormat::kFp4Block, w.int4 = B::kFormat == MoeFormat::kMxint4;
-  if (a.weight_layout == 2) w.block_k = data.size(3);
+  if (by_blocks(a)) w.block_k = data.size(3);
   w.shuffle = !shuffled(a) ? 0 : deepseek(a) ? 16 : 32;
   w.interleaved = shuffled(a) && !deepseek(a) && &w == &l.first && has_gate(l.kind);
   if (deepseek(a)) {

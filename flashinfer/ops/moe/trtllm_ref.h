@@ -15,11 +15,13 @@ Elements::Weight weight_of(const B& a, const TensorView& data, const std::option
                            const std::optional<TensorView>& factor, int64_t n, int64_t depth) {
   const bool blocks = deepseek(a), plain_order = !shuffled(a);
   const int64_t block = weight_block(a), columns = depth / 32, matrix = round_up(n, 128) * round_up(columns, 4);
-  return [=, by_blocks = a.weight_layout == 2](int64_t e, int64_t row, int64_t k) {
+  return [=, by_blocks = by_blocks(a)](int64_t e, int64_t row, int64_t k) {
     const TensorView m = data.select(0, e);
-    double v = B::kFormat == MoeFormat::kMxint4 ? ref::int4_at(m, row, k)
-               : by_blocks                      ? ref::at(m, {k / m.size(2), row, k % m.size(2)})
-                                                : ref::narrow_at(m, B::kFormat == MoeFormat::kFp4Block, row, k);
+    constexpr bool kInt4 = B::kFormat == MoeFormat::kMxint4;
+    double v = kInt4 && by_blocks ? ref::int4_at(m.select(0, k / 256), row, k % 256)
+               : kInt4            ? ref::int4_at(m, row, k)
+               : by_blocks        ? ref::at(m, {k / m.size(2), row, k % m.size(2)})
+                                  : ref::narrow_at(m, B::kFormat == MoeFormat::kFp4Block, row, k);
     if (blocks) {
       v *= ref::at(*scale, {e, row / 128, k / 128});
     } else if (B::kFormat == MoeFormat::kMxint4) {

@@ -47,12 +47,13 @@ bool multiplies_f16(const Product& p) {
 }
 
 GemmCudaOperand operand_of(const Operand& o, const BlockScales& grid) {
+  const int64_t in = in_item(o.format);
   GemmCudaOperand c{.data = o.data,
                     .line = o.block_k ? o.block_k : o.line,
                     .step = o.step,
                     .batch = o.batch,
-                    .block_stride = o.block_stride,
-                    .block_shift = o.block_k ? std::countr_zero(static_cast<uint64_t>(o.block_k)) : 31,
+                    .block_stride = o.block_stride * in,
+                    .block_shift = o.block_k ? std::countr_zero(static_cast<uint64_t>(o.block_k * in)) : 31,
                     .interleaved = o.interleaved};
   if (o.sf.bytes) {
     c.factors = o.sf.bytes;

@@ -83,9 +83,9 @@ struct GemmParams {
   int64_t pairs_per_block = 0;  // k pairs between updates of the f32 scratch; >= all pairs: no scratch
   float scale_a = 1, scale_b = 1;
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
-  int64_t b_block_k = 0,
-          b_block_stride =
-              0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: another layout
+  // B of bf16, e4m3 or int4 as [k / b_block_k, n, b_block_k], and elements between blocks (int4: both count bytes); 0:
+  // another layout
+  int64_t b_block_k = 0, b_block_stride = 0;
   int64_t split_k = 0;              // f16: elements of a line; each takes 3 k, rounded up to 32 elements
   unsigned char b_interleaved = 0;  // rows within each 32 are interleaved (prepare_low_latency_gemm_weights)
   ScaleFactors b_sf{};

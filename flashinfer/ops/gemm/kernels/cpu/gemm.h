@@ -103,6 +103,15 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
           continue;
         }
       }
+      if constexpr (C.b == GemmFormat::kInt4) {
+        if (p.b_block_k) {
+          const Int4Lines lines{static_cast<const uint8_t*>(b) + column * p.b_block_k, p.b_block_k, p.b_block_k,
+                                p.b_block_stride};
+          pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k,
+                                    buffer + i * in.panel);
+          continue;
+        }
+      }
       with_lines<C.b>(b, p.b_n, p.b_k, ahead, p.b_sf, p.split_k, true, batch, column, [&](const auto& lines) {
         pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k,
                                   buffer + i * in.panel);

@@ -188,13 +188,15 @@ struct SplitLines {
   }
 };
 
-/// Lines of bytes that hold two numbers in two's complement each, the even one low; k is a multiple of 32.
+/// Lines of bytes that hold two numbers in two's complement each, the even one low; k is a multiple of 32. With
+/// `block`, a multiple of 16 bytes: a line is in blocks of so many, `stride` bytes apart.
 struct Int4Lines {
   const uint8_t* p;
-  int64_t line;
+  int64_t line, block = 0, stride = 0;
 
   FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
-    const uint8_t* const from = p + i * line + k / 2;
+    const int64_t at = k / 2;
+    const uint8_t* const from = p + i * line + (block ? at / block * stride + at % block : at);
 #pragma GCC unroll 4
     for (int64_t v = 0; v < 2 * kPackPairs; v += Vec::kLanes) {
       alignas(64) float x[Vec::kLanes];

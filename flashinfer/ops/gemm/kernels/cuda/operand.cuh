@@ -214,7 +214,7 @@ struct OperandTile {
       for (int u = 0; u < 4 / kUnit; ++u) {
         const int32_t e = k + (w * (4 / kUnit) + u) * kIn;
         if (!some || e >= depth) continue;
-        const int64_t place = o.block_stride == 0 ? e / kIn * o.step : place_of(o, e);
+        const int64_t place = o.block_stride == 0 ? e / kIn * o.step : place_of(o, e) / kIn;
         uint32_t x;
         if constexpr (kUnit == 2)
           x = reinterpret_cast<const uint16_t*>(line)[place];
