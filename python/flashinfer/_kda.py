@@ -195,6 +195,13 @@ def recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initia
     the output and the states, or None; with checkpoints their tensor, too."""
     if disable_state_update and (seq_order is not None or prefill_workspace is not None):
         raise ValueError("recurrent_kda: seq_order and prefill_workspace are for prefill and must be None with disable_state_update")
+    if seq_order is not None:
+        import torch
+
+        if cu_seqlens is None:
+            raise ValueError("recurrent_kda: seq_order is only supported for packed sequences, but cu_seqlens is None")
+        if seq_order.dtype != torch.int32 or tuple(seq_order.shape) != (len(cu_seqlens) - 1,):
+            raise ValueError(f"recurrent_kda: seq_order is {seq_order.dtype} {tuple(seq_order.shape)}, but must be int32 ({len(cu_seqlens) - 1},)")
     if backend not in _BACKENDS:
         raise ValueError(f"recurrent_kda: backend must be one of {', '.join(_BACKENDS)}, but is {backend!r}")
     if not checkpoint_every_n_tokens and any(x is not None for x in (state_checkpoints, checkpoint_cu_starts, checkpoint_state_indices)):

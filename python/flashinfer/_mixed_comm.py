@@ -75,6 +75,8 @@ class MixedCommHandler:
         _agree(comm, lambda: self._divide(world_rank, world_size, local_rank, local_size, inter_rank, inter_size, local_tp_size, local_dp_size, inter_tp_size,
                                           inter_dp_size, dtype, device), "MixedCommHandler")
         self.use_autotune = use_autotune
+        self.valid_op_list, self.valid_mode_list = self.get_valid_op_list(), self.get_valid_mode_list()
+        self.max_block_size_dict = {}  # of GPU kernels
         self._workspace = AllReduceFusionWorkspace(world_size, world_rank, 1, _ELEMENTS, dtype, comm, device=str(self.device))
         self.is_running = True
 

@@ -103,7 +103,7 @@ def check_mixed(backend, rank):
     with pytest.raises(AssertionError):
         h.shutdown()
     h = handler(None, RANKS, use_autotune=False)
-    assert h.get_valid_op_list() == [Op.ALLGATHER, Op.REDUCESCATTER] and h.dp_rank == rank
+    assert h.valid_op_list == h.get_valid_op_list() == [Op.ALLGATHER, Op.REDUCESCATTER] and h.dp_rank == rank
     assert torch.equal(comm.run_mixed_comm(Op.ALLGATHER, h, x), torch.cat([inputs(r) for r in range(RANKS)]))
     h.checkpoint_prepare()
     with pytest.raises(RuntimeError, match="workspace has no group"):

@@ -423,6 +423,10 @@ def test_steps_on_a_gpu_leave_its_arrays_to_the_kernel(monkeypatch, form):
     (ValueError, r"checkpoint_cu_starts\[2\] is 1, but sequence 1 has 1 checkpoints from row 1 on", dict(
         checkpoint_every_n_tokens=32, state_checkpoints=pool(4), checkpoint_cu_starts=torch.tensor([0, 1, 1]))),
     (ValueError, "disable_state_update is True", dict(disable_state_update=True, output_final_state=True)),
+    (ValueError, "seq_order is only supported for packed sequences", dict(seq_order=torch.tensor([0, 1]).int())),
+    (ValueError, r"seq_order is torch.int64 \(2,\), but must be int32 \(2,\)", dict(seq_order=torch.tensor([0, 1]), cu_seqlens=torch.tensor([0, 1, 2]), **tokens(1, 2))),
+    (ValueError, r"seq_order is torch.int32 \(1,\), but must be int32 \(2,\)", dict(
+        seq_order=torch.tensor([0]).int(), cu_seqlens=torch.tensor([0, 1, 2]), **tokens(1, 2))),
     (ValueError, "must be None with disable_state_update", dict(disable_state_update=True, seq_order=torch.tensor([0, 1]))),
 ])
 def test_errors_come_before_anything_is_written(error, message, change):
