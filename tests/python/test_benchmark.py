@@ -100,8 +100,9 @@ def test_every_routine(tmp_path):
 
 
 def started(command, **env):
+    """With the JIT, so that kernels need not be there yet: rank 1 says nothing, and the reference would warn."""
     return subprocess.Popen([sys.executable, str(ROOT / "benchmarks/flashinfer_benchmark.py"), *command], text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, env={**os.environ, "FLASHINFER_DISABLE_JIT": "1", **env})
+                            stderr=subprocess.PIPE, env={**os.environ, **env})
 
 
 def test_communication(tmp_path):
@@ -111,8 +112,9 @@ def test_communication(tmp_path):
     launcher = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": uuid.uuid4().hex}
     processes = [started(["--testlist", str(tmp_path / "list"), "--output_path", str(tmp_path / f"{rank}.csv")], RANK=str(rank), **launcher)
                  for rank in range(2)]
-    (text, errors), quiet = (p.communicate(timeout=100) for p in processes)
-    assert quiet == ("", "") and [p.returncode for p in processes] == [1, 0] and not (tmp_path / "1.csv").exists(), errors
+    (text, errors), (quiet, other_errors) = (p.communicate(timeout=200) for p in processes)
+    said = [line for line in other_errors.splitlines() if not re.match("flashinfer: (compiling|waiting for another process that compiles) ", line)]
+    assert (quiet, said) == ("", []) and [p.returncode for p in processes] == [1, 0] and not (tmp_path / "1.csv").exists(), errors
     assert text.count("[ERROR] Error: ") == 1 and "[ERROR] Error: --np is 3, but the launcher started 2 ranks" in text, text
     *got, norm = rows(tmp_path / "0.csv")
     assert norm["routine"] == "rmsnorm" and {r["routine"] for r in got} == {"allreduce_fusion", "mixed_comm", "moe_a2a_dispatch_combine"}
@@ -139,7 +141,7 @@ def test_ranks_started_by_the_tool(tmp_path):
     """--np of a command, and what a user reads whose ranks fail."""
     command = shlex.split("--routine allreduce_fusion --num_tokens 4 --hidden_size 16 --validate --warm_cache -n 1 -d 0 --np 2 --extra_columns")
     process = started([*command, "--output_path", str(tmp_path / "out.csv")])
-    text, errors = process.communicate(timeout=100)
+    text, errors = process.communicate(timeout=200)
     assert process.returncode == 0 and text.count("[PERF]") == 2 == len(rows(tmp_path / "out.csv")), text + errors
     with pytest.raises(RuntimeError, match="rank 1 ended without a result, with status 3"):
         ranks.spawn(_one_dies, None, 2)
