@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlashInfer's functions of one MNNVLAllReduceFusionWorkspace (`flashinfer.comm.trtllm_mnnvl_ar`), by allreduce_fusion. docs/comm.md."""
 from . import _make
+from ._comm_backends import MPIBackend
 from ._comm import AllReduceFusionPattern, MNNVLAllreduceFusionStrategy, QuantizationSFLayout, checking, compute_fp4_swizzled_layout_sf_size
 
 _fusion = _make.package.exports["allreduce_fusion"]
@@ -13,6 +14,15 @@ class MNNVLQuantType:
     FP8 = 1
     NVFP4 = 2
     DYNAMIC_FP8 = 3
+
+
+def mpi_barrier():
+    """Waits for all ranks of MPI.
+
+    Raises:
+        ImportError: as MPIBackend
+    """
+    MPIBackend().barrier()
 
 
 def _one_shot(strategy, input, workspace):

@@ -87,7 +87,8 @@ HOMES = {
                        "cake_fused_norm_combine_create_workspace cake_fused_norm_combine_destroy_workspace cake_fused_norm_combine_workspace_bytes "
                        "init_tp_moe_finalize_rmsnorm moe_finalize_rmsnorm_allreduce supports_all_gather_gated_residual_next_rmsnorm "
                        "supports_all_gather_rmsnorm_fp4_quantize supports_moe_finalize_rmsnorm_allreduce supports_tp_moe_finalize_rmsnorm tp_moe_finalize_rmsnorm",
-    "_mnnvl_all_reduce": "MNNVLQuantType trtllm_mnnvl_allreduce trtllm_mnnvl_fused_allreduce_add_rmsnorm trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
+    "_mnnvl_all_reduce":
+        "MNNVLQuantType mpi_barrier trtllm_mnnvl_allreduce trtllm_mnnvl_fused_allreduce_add_rmsnorm trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
     "_nvshmem": "alloc_empty_unique_id alltoall barrier_all barrier_all_on_current_stream finalize free_tensor get_unique_id init malloc my_pe n_pes",
     "_pcie": "PcieIpcAllGatherWorkspace PcieIpcAllReduceWorkspace PcieIpcReduceScatterWorkspace",
     "_mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
@@ -269,8 +270,8 @@ MODULES = {
     "comm.pcie_ipc_ar": "PcieIpcAllReduceWorkspace",
     "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo",
     "comm.trtllm_mnnvl_ar":
-        "MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy MNNVLQuantType trtllm_mnnvl_allreduce trtllm_mnnvl_fused_allreduce_add_rmsnorm "
-        "trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
+        "MNNVLAllReduceFusionWorkspace MNNVLAllreduceFusionStrategy MNNVLQuantType mpi_barrier trtllm_mnnvl_allreduce "
+        "trtllm_mnnvl_fused_allreduce_add_rmsnorm trtllm_mnnvl_fused_allreduce_add_rmsnorm_quant",
     "comm.trtllm_moe_alltoall":
         "MoeAlltoAll moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
         "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace",
