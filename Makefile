@@ -7,6 +7,7 @@
 # make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example; the Rust crate, the recipes, and vllm-check;  VLLM=0: without that
 # make vllm-check  vLLM with and without integrations/vllm: equal tokens, and a short run of both (3 GB in .venv-vllm; docs/integrations.md);  ROUNDS=3: times in as many turns
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
+# make cubin-wheel TARGETS="sm_90a"   dist/flashinfer_cpp_cubin-*.whl: GPU kernels, compiled by NVRTC, for machines that compile none (packaging/cubin);  OPS="rmsnorm": of these ops
 # make dist   dist/flashinfer-cpp-VERSION.tar.gz: the sources of HEAD, which build without git and network
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
@@ -18,7 +19,7 @@ PREFIX ?= /usr/local
 VERSION = $(shell cat version.txt)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions nccl-versions format format-check lint install packages vllm-check dist wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa nvrtc-versions nccl-versions format format-check lint install packages vllm-check dist wheel cubin-wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -122,6 +123,15 @@ wheel:
 	.venv/bin/python tools/wheel_tag.py $(BUILD)/dist/flashinfer_cpp-*-linux_x86_64.whl --out dist --limit-mb 40
 	.venv/bin/python tools/try_wheel.py dist/flashinfer_cpp-*.whl
 	.venv/bin/python -m pip wheel packaging/compat --no-deps --no-build-isolation -w dist -C for=other-environments
+
+cubin-wheel:
+	@test -n "$(TARGETS)" || { echo 'cubin-wheel: TARGETS is missing: make cubin-wheel TARGETS="sm_80 sm_90a"'; exit 2; }
+	@tools/setup.sh cubin-wheel
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli
+	FLASHINFER_BUILD_DIR=$(abspath $(BUILD)) .venv/bin/python -m pip wheel packaging/cubin --no-deps --no-build-isolation -w dist \
+	  -C targets="$(TARGETS)" $(if $(OPS),-C op="$(OPS)")
+	@ls -l dist/flashinfer_cpp_cubin-$(VERSION)-*.whl | awk '{printf "%s: %.1f MB\n", $$9, $$5 / 1e6}'
 
 clean:
 	rm -rf build dist

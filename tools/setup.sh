@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/setup.sh build|demo|wheel|test|ci|lint: installs what is missing for that, and nothing else. Distribution packages with apt when it
+# tools/setup.sh build|demo|wheel|cubin-wheel|test|ci|lint: installs what is missing for that, and nothing else. Distribution packages with apt when it
 # is run as root or sudo needs no password (else it prints the command and stops), Python packages into .venv. Fast when all is there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,6 +21,10 @@ case $mode in
     packages="$packages python3 python3-venv python3-dev"
     python_packages="apache-tvm-ffi click scikit-build-core"
     ;;
+  cubin-wheel)
+    packages="$packages python3 python3-venv"
+    python_packages="nvidia-cuda-nvrtc"
+    ;;
   test | ci)
     packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev"
     python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc nvidia-cuda-nvdisasm
@@ -35,7 +39,7 @@ case $mode in
     python_packages="$format"
     ;;
   *)
-    echo "usage: tools/setup.sh build|demo|wheel|test|ci|lint" >&2
+    echo "usage: tools/setup.sh build|demo|wheel|cubin-wheel|test|ci|lint" >&2
     exit 2
     ;;
 esac

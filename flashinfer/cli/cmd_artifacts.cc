@@ -10,26 +10,34 @@
 #include "flashinfer/cli/modules.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/cubins.h"
 
 namespace flashinfer::cli {
 namespace {
 
 constexpr const char* kNothing =
-    "nothing to download: kernels are compiled where they run, or come precompiled with the package (`flashinfer aot`)";
+    "nothing to download: kernels are compiled where they run, or come precompiled with the packages flashinfer-cpp "
+    "and "
+    "flashinfer-cpp-cubin (`make cubin-wheel`)";
 
+/// Those on disk, and those that a package lists and that are not there.
 int list_cubins() {
-  size_t width = 5, n = 0;
-  const auto modules = jit::module_statuses({});
-  const auto is_cubin = [](const jit::ModuleStatus& m) { return m.target.starts_with("sm_"); };
-  for (const auto& m : modules)
-    if (is_cubin(m)) width = std::max(width, m.text.size()), ++n;
+  struct Row {
+    std::string kernel, target;
+    const char* status;
+  };
+  std::vector<Row> rows;
+  for (const jit::ModuleStatus& m : jit::module_statuses({}))
+    if (m.target.starts_with("sm_")) rows.push_back({m.text, m.target, m.kind == "aot" ? "Precompiled" : "Compiled"});
+  const size_t n = rows.size();
+  for (const jit::PackagedCubin& c : jit::packaged_cubins())
+    if (!c.present) rows.push_back({c.kernel, c.target, "Missing"});
+  size_t width = 5;
+  for (const Row& r : rows) width = std::max(width, r.kernel.size());
   const int w = static_cast<int>(width);
-  print("| %-*s | Target  | Status     |\n|%s|---------|------------|\n", w, "Cubin",
+  print("| %-*s | Target  | Status      |\n|%s|---------|-------------|\n", w, "Cubin",
         std::string(width + 2, '-').c_str());
-  for (const auto& m : modules)
-    if (is_cubin(m))
-      print("| %-*s | %-7s | %-10s |\n", w, m.text.c_str(), m.target.c_str(),
-            m.kind == "aot" ? "Precompiled" : "Compiled");
+  for (const Row& r : rows) print("| %-*s | %-7s | %-11s |\n", w, r.kernel.c_str(), r.target.c_str(), r.status);
   print("%zu cubins; %s\n", n, kNothing);
   return 0;
 }
@@ -49,7 +57,7 @@ void add_cubins(CLI::App& app, int& exit_code) {
       ->callback([&exit_code] {
         print(
             "✅ Cubin cleared successfully.\nno cubin was ever downloaded; `flashinfer clear-cache` removes compiled "
-            "kernels\n");
+            "kernels, `pip uninstall flashinfer-cpp-cubin` precompiled ones\n");
         exit_code = 0;
       });
 }
@@ -61,12 +69,12 @@ struct Wheel {
   bool nightly = false, dry_run = false;
 };
 
-void install(const char* title, const char* package, const Wheel& o) {
+void install(const char* title, const char* package, const char* command, const Wheel& o) {
   FI_CHECK(o.sm.empty() || o.mode == "minimal", ValueError, "--sm is only for --mode minimal");
   print("=== %s ===\nFlashInfer version: %s\nRequirement: none\nCommand: none\n", title,
         o.version.empty() ? build::version() : o.version.c_str());
-  print("No %s wheel is downloaded: packaging/jit-cache of the sources builds flashinfer-cpp-jit-cache, and %s.\n",
-        package, kNothing);
+  print("No %s wheel is downloaded: %s of the sources builds flashinfer-cpp-%s; %s.\n", package, command,
+        package + std::string_view("flashinfer-").size(), kNothing);
 }
 
 void common_options(CLI::App* c, Wheel& o, const char* dry_run) {
@@ -78,14 +86,15 @@ void common_options(CLI::App* c, Wheel& o, const char* dry_run) {
 void add_wheels(CLI::App& app, int& exit_code) {
   auto cubin = std::make_shared<Wheel>(), cache = std::make_shared<Wheel>(), both = std::make_shared<Wheel>();
   constexpr const char* kDry = "print without installing, as is always the case here";
-  CLI::App* c = app.add_subcommand("install-cubin-wheel", "Report that no wheel of cubins needs installing");
+  CLI::App* c = app.add_subcommand("install-cubin-wheel", "Say where a wheel of cubins comes from; none is downloaded");
   common_options(c, *cubin, kDry);
   c->add_option("--index-url", cubin->index, "accepted; no index is asked");
   c->callback([cubin, &exit_code] {
-    install("Cubin Wheel Install", "flashinfer-cubin", *cubin);
+    install("Cubin Wheel Install", "flashinfer-cubin", "`make cubin-wheel`", *cubin);
     exit_code = 0;
   });
-  c = app.add_subcommand("install-jit-cache-wheel", "Report that no wheel of precompiled kernels needs installing");
+  c = app.add_subcommand("install-jit-cache-wheel",
+                         "Say where a wheel of precompiled kernels comes from; none is downloaded");
   common_options(c, *cache, kDry);
   c->add_option("--index-url", cache->index, "accepted; no index is asked");
   c->add_option("--cuda-version", cache->cuda, "accepted; there is no wheel");
@@ -94,10 +103,10 @@ void add_wheels(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   c->add_option("--sm", cache->sm, "accepted with --mode minimal")->allow_extra_args(false);
   c->callback([cache, &exit_code] {
-    install("JIT Cache Wheel Install", "flashinfer-jit-cache", *cache);
+    install("JIT Cache Wheel Install", "flashinfer-jit-cache", "packaging/jit-cache", *cache);
     exit_code = 0;
   });
-  c = app.add_subcommand("download-kernels", "Report that no wheels with kernels need installing");
+  c = app.add_subcommand("download-kernels", "Say where wheels with kernels come from; none is downloaded");
   common_options(c, *both, kDry);
   c->add_option("--cuda-version", both->cuda, "accepted; there is no wheel");
   c->add_option("--cubin-index-url", both->cubin_index, "accepted; no index is asked");
@@ -105,8 +114,8 @@ void add_wheels(CLI::App& app, int& exit_code) {
   c->add_option("--sm", both->sm, "accepted; there is no wheel")->allow_extra_args(false);
   c->callback([both, &exit_code] {
     both->mode = "minimal";
-    install("Cubin Wheel Install", "flashinfer-cubin", *both);
-    install("JIT Cache Wheel Install", "flashinfer-jit-cache", *both);
+    install("Cubin Wheel Install", "flashinfer-cubin", "`make cubin-wheel`", *both);
+    install("JIT Cache Wheel Install", "flashinfer-jit-cache", "packaging/jit-cache", *both);
     exit_code = 0;
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer show-config`: the library, the machine, and every environment variable with its meaning and value.
+#include <algorithm>
 #include <string>
 
 #include "flashinfer/cli/cli.h"
@@ -10,6 +11,7 @@
 #include "flashinfer/core/thread_pool.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/cache.h"
+#include "flashinfer/jit/cubins.h"
 #include "flashinfer/jit/precompiled_header.h"
 #include "flashinfer/jit/toolchain.h"
 
@@ -60,6 +62,16 @@ void show_variables() {
   print("\n");
 }
 
+/// Of the package flashinfer-cpp-cubin, when it is installed.
+void show_cubins() {
+  const std::vector<jit::PackagedCubin> cubins = jit::packaged_cubins();
+  section("Downloaded Cubins");
+  print("Downloaded %lld/%zu cubins: %s\n\n",
+        static_cast<long long>(std::ranges::count(cubins, true, &jit::PackagedCubin::present)), cubins.size(),
+        cubins.empty() ? "kernels are compiled where they run, or come precompiled with the package"
+                       : ("installed in " + cubins.front().folder + "; nothing is downloaded").c_str());
+}
+
 void show_jit() {
   section("Toolchain");
   line("C++ compiler", kernel_compiler());
@@ -69,8 +81,7 @@ void show_jit() {
   line("Cache", jit::cache_path());
   for (const std::string& folder : jit::aot_folders()) line("Precompiled", folder);
   print("\n");
-  section("Downloaded Cubins");
-  print("Downloaded 0/0 cubins: kernels are compiled where they run, or come precompiled with the package\n\n");
+  show_cubins();
   section("Module Status");
   int64_t compiled = 0, damaged = 0;
   std::vector<std::string> targets{jit::kModulesFolder};

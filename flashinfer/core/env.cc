@@ -97,6 +97,10 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_SHARE_OPENMP", "1",
       "Python with torch: 1: calls run on the OpenMP threads that torch computes with; 0: on the library's own"},
      Kind::kFlag},
+    {{"FLASHINFER_DISABLE_VERSION_CHECK", "0",
+      "Python: 1: no warning where flashinfer-cpp-cubin is of another version; the library compares its kernels one by "
+      "one"},
+     Kind::kFlag},
     // ---- communication (docs/comm.md) ----
     {{"FLASHINFER_COMM_TIMEOUT_S", "600", "seconds that a collective call waits for the other ranks"}, Kind::kNumber},
     {{"FLASHINFER_COMM_TRANSPORT", "auto",
@@ -132,7 +136,9 @@ constexpr Row kRows[] = {
      Kind::kChoice,
      0,
      "native|x86-64-v3|x86-64-v3-avxvnni|x86-64-v4|x86-64-v4-vnni|x86-64-v4-bf16|x86-64-v4-amx|portable"},
-    {{"FLASHINFER_AOT_DIR", "", "folder of precompiled artifacts; the ones beside the library come after it"},
+    {{"FLASHINFER_AOT_DIR", "",
+      "folder of precompiled artifacts; those of an installed flashinfer_cubin and those beside the library come after "
+      "it"},
      Kind::kPath},
     {{"FLASHINFER_JIT_INCLUDE", "",
       "folder that holds flashinfer/ with the kernel headers; default: found beside the library"},

@@ -8,6 +8,7 @@
 #include "flashinfer/ffi/call.h"
 #include "flashinfer/ffi/describe.h"
 #include "flashinfer/ffi/flashinfer_c.h"
+#include "flashinfer/jit/cache.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/trace/trace.h"
@@ -145,6 +146,7 @@ const char* flashinfer_last_error(void) { return t_error.c_str(); }
 const char* flashinfer_version(void) { return build::version(); }
 const char* flashinfer_commit(void) { return build::commit(); }
 void flashinfer_set_python_prefix(const char* prefix) { flashinfer::cuda::set_python_prefix(prefix); }
+void flashinfer_add_precompiled_folder(const char* folder) { flashinfer::jit::add_aot_folder(folder); }
 int flashinfer_observed(void) { return flashinfer::op::observed() ? 1 : 0; }
 const char* flashinfer_describe_ops(void) {
   static const std::string text = flashinfer::ffi::describe_ops();

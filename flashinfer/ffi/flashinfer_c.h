@@ -142,6 +142,9 @@ const char* flashinfer_describe_ops(void);
 
 /* The environment of the Python that runs this process (sys.prefix): NVIDIA's wheels are searched there, too. */
 void flashinfer_set_python_prefix(const char* prefix);
+/* A folder of precompiled kernels (`flashinfer aot`) that is looked up after FLASHINFER_AOT_DIR, from the next lookup
+ * on. */
+void flashinfer_add_precompiled_folder(const char* folder);
 
 /* 1 when calls are logged or recorded; reads the environment, as the first call would, if that was not done yet. */
 int flashinfer_observed(void);

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,6 +26,13 @@
 
 namespace flashinfer::jit {
 namespace {
+
+/// Added by languages, from any thread, and read by all: those before it stay, since a thread may be reading one.
+struct AddedFolder {
+  std::string path;
+  const AddedFolder* before;
+};
+std::atomic<const AddedFolder*> added_folders{nullptr};
 
 std::set<std::string> warned;
 std::string private_path;
@@ -199,13 +208,25 @@ void publish(const std::string& temporary, const std::string& final) {
   throw RuntimeError(str("cannot replace the damaged ", final));
 }
 
+void add_aot_folder(const std::string& path) {
+  auto added = std::make_unique<AddedFolder>(AddedFolder{path, added_folders.load(std::memory_order_acquire)});
+  do {
+    for (const AddedFolder* f = added->before; f != nullptr; f = f->before)
+      if (f->path == path) return;
+  } while (!added_folders.compare_exchange_weak(added->before, added.get(), std::memory_order_acq_rel));
+  added.release();
+}
+
 std::vector<std::string> aot_folders() {
-  std::vector<std::string> folders;
+  std::vector<std::string> folders, searched{env::text("FLASHINFER_AOT_DIR")};
+  for (const AddedFolder* f = added_folders.load(std::memory_order_acquire); f != nullptr; f = f->before)
+    searched.push_back(f->path);
   const std::string library = fs::object_of(reinterpret_cast<const void*>(&aot_folders));
   const std::string prefix = build::static_prefix();
   const std::string beside =
       prefix.empty() ? library.substr(0, std::min(library.size(), library.rfind('/'))) : prefix + "/lib";
-  for (const std::string& f : {env::text("FLASHINFER_AOT_DIR"), beside + "/flashinfer/aot"}) {
+  searched.push_back(beside + "/flashinfer/aot");
+  for (const std::string& f : searched) {
     if (f.empty() || !fs::is_dir(f)) continue;
     const std::string why = fs::unsafe_folder(f);
     if (why.empty())

@@ -56,7 +56,10 @@ std::optional<Meta> read_meta(const std::string& dir);
 /// `temporary` is removed; a damaged one is replaced.
 void publish(const std::string& temporary, const std::string& final);
 
-/// Folders of AOT artifacts: FLASHINFER_AOT_DIR, then flashinfer/aot beside the library. Safe ones only.
+/// Another folder of AOT artifacts, which a package of its own has installed (packaging/cubin). A second time: nothing.
+void add_aot_folder(const std::string& path);
+/// Folders of AOT artifacts: FLASHINFER_AOT_DIR, the added ones, then flashinfer/aot beside the library. Safe ones
+/// only.
 std::vector<std::string> aot_folders();
 
 /// Removes the cache of this version and of all others under <base>/.cache/flashinfer, tuning results (winners.h) too;

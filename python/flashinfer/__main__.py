@@ -17,7 +17,8 @@ import click
 
 from . import _native
 
-PACKAGES = ("torch", "numpy", "safetensors", "apache-tvm-ffi", "click", "triton", "nvidia-cudnn-frontend", "nvidia-cuda-nvrtc")
+PACKAGES = ("torch", "numpy", "safetensors", "apache-tvm-ffi", "click", "triton", "nvidia-cudnn-frontend", "nvidia-cuda-nvrtc",
+            "flashinfer-cpp-cubin")
 
 
 def _version(package):

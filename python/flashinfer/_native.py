@@ -19,6 +19,8 @@ import sys
 import threading
 import warnings
 
+from . import _cubin
+
 _CORE = "libflashinfer.so"
 _FFI = "libflashinfer_tvm_ffi.so"
 
@@ -60,6 +62,8 @@ core.flashinfer_describe_ops.restype = ctypes.c_char_p
 core.flashinfer_version.restype = ctypes.c_char_p
 core.flashinfer_set_python_prefix.restype = None
 core.flashinfer_set_python_prefix(os.fsencode(sys.prefix))  # NVIDIA's wheels, where no environment is active
+core.flashinfer_add_precompiled_folder.restype = None
+_cubin.connect(core.flashinfer_version().decode(), core.flashinfer_add_precompiled_folder)
 
 
 def commit():

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlashInfer's downloads of cubins. This library downloads nothing: kernels are compiled where they run, or come precompiled with the
-package, so every list is empty and every download is already complete."""
+"""FlashInfer's downloads of cubins. This library downloads nothing: kernels are compiled where they run, or come precompiled with the packages
+flashinfer-cpp and flashinfer-cpp-cubin. The files of the second are those that are asked about here; every download is already complete."""
 import contextlib
 import logging
 import os
 from dataclasses import dataclass
 
+from .jit._library import call
 from .jit.cubin_loader import download_file, safe_urljoin, verify_cubin  # noqa: F401: names of this module
 
 logger = logging.getLogger("flashinfer.artifacts")
@@ -59,8 +60,8 @@ def get_checksums(subdirs):
 
 
 def get_subdir_file_list():
-    """(path, SHA-256) of each file that is downloaded: none."""
-    return iter(())
+    """(path, SHA-256) of each cubin of the package flashinfer-cpp-cubin."""
+    return iter([(c["path"], c["sha256"]) for c in call("cubins")])
 
 
 def download_artifacts() -> None:
@@ -69,9 +70,9 @@ def download_artifacts() -> None:
 
 
 def get_artifacts_status() -> "tuple[tuple[str, bool], ...]":
-    """(file, whether it is there) of each file that is downloaded: none."""
-    return ()
+    """(path, whether it is there and whole) of each cubin of the package flashinfer-cpp-cubin."""
+    return tuple((c["path"], c["present"]) for c in call("cubins"))
 
 
 def clear_cubin():
-    """Returns: nothing was downloaded. `flashinfer clear-cache` removes compiled kernels."""
+    """Returns: nothing was downloaded. `flashinfer clear-cache` removes compiled kernels, `pip uninstall flashinfer-cpp-cubin` precompiled ones."""

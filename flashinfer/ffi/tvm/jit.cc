@@ -28,6 +28,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/ffi/tvm/convert.h"
+#include "flashinfer/jit/cubins.h"
 #include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/library.h"
 #include "flashinfer/jit/modules.h"
@@ -44,6 +45,13 @@ Json paths() {
   const std::string library = fs::object_of(reinterpret_cast<const void*>(&jit::include_root));
   return {{"cache", jit::cache_path()},        {"modules", jit::libraries_path()}, {"include", jit::include_root()},
           {"library", fs::canonical(library)}, {"aot", jit::aot_folders()},        {"version", build::version()}};
+}
+
+Json cubins() {
+  Json out = Json::array();
+  for (const jit::PackagedCubin& c : jit::packaged_cubins())
+    out.push_back({{"path", c.path}, {"sha256", c.sha256}, {"present", c.present}});
+  return out;
 }
 
 Json architectures(const std::string& list) {
@@ -177,6 +185,7 @@ void global(const char* name, F f) {
 TVM_FFI_STATIC_INIT_BLOCK() {
   using Args = const tvm::PackedArgs&;
   global("paths", [](Args) { return paths(); });
+  global("cubins", [](Args) { return cubins(); });
   global("architectures", [](Args a) { return architectures(text_of(a, 0)); });
   global("kernels", [](Args a) { return kernels(wanted(Json::parse(text_of(a, 0))), false); });
   global("build_kernels", [](Args a) { return kernels(wanted(Json::parse(text_of(a, 0))), true); });

@@ -8,11 +8,12 @@ FLASHINFER_WORKSPACE_BASE and FLASHINFER_AOT_DIR; a program may set FLASHINFER_J
 - FLASHINFER_JIT_DIR: libraries compiled from a program's sources; FLASHINFER_GEN_SRC_DIR: for sources that programs generate
 - FLASHINFER_AOT_DIR, FLASHINFER_AOT_DIRS: precompiled artifacts, read only
 - FLASHINFER_INCLUDE_DIR, FLASHINFER_CSRC_DIR, FLASHINFER_DATA: the kernels' headers, for `#include "flashinfer/..."`, read only
-- FLASHINFER_CUBIN_DIR: where FlashInfer keeps downloaded cubins; nothing is downloaded here
+- FLASHINFER_CUBIN_DIR: the folder of the package flashinfer-cpp-cubin; without it, where FlashInfer keeps downloaded cubins (none here)
 """
 import dataclasses
 import pathlib
 
+from .. import _cubin
 from ._library import call
 
 
@@ -41,7 +42,7 @@ _FOLDERS = {
     "FLASHINFER_WORKSPACE_DIR": _workspace,
     "FLASHINFER_JIT_DIR": lambda p: _workspace(p) / "modules",
     "FLASHINFER_GEN_SRC_DIR": lambda p: _workspace(p) / "generated",
-    "FLASHINFER_CUBIN_DIR": lambda p: _workspace(p).parent / "cubins",
+    "FLASHINFER_CUBIN_DIR": lambda p: pathlib.Path(_cubin.folder) if _cubin.folder else _workspace(p).parent / "cubins",
     "FLASHINFER_AOT_DIR": lambda p: _aot_dirs(p)[0],
     "FLASHINFER_AOT_DIRS": _aot_dirs,
     "FLASHINFER_AOT_PROVIDERS": lambda p: (),
@@ -76,8 +77,8 @@ def current(name):
 
 
 def has_flashinfer_cubin():
-    """False: there is no package of cubins for this library."""
-    return False
+    """True when the package flashinfer-cpp-cubin is installed and of this version."""
+    return _cubin.folder is not None
 
 
 def has_flashinfer_jit_cache():
