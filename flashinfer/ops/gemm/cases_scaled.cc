@@ -23,6 +23,8 @@ constexpr op::Case kMmMxfp8[] = {
     {"8x4", "a=e4m3:9x160 b=e4m3:160x130^t a_descale=u8:128:randint(122,130) b_descale=u8:2048:randint(120,128) use_8x4_sf_layout=True "
             "out_dtype=float16", "cpu", 0, -1, 1e-2},
     {"shuffled", "a=e4m3:9x128 b=e4m3:128x160^t a_descale=u8:512:randint(122,130) b_descale=u8:1024:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
+    {"shuffled_rows", "a=e4m3:33x160 b=e4m3:160x96^t a_descale=u8:1024:randint(122,130) b_descale=u8:1024:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
+    {"shuffled_large", "a=e4m3:1024x96 b=e4m3:96x992^t a_descale=u8:4096:randint(122,130) b_descale=u8:4096:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
     {"rows", "a=e4m3:133x128 b=e4m3:128x17^t a_descale=u8:1024:randint(122,130) b_descale=u8:512:randint(120,128)", "cpu", 0, -1, 1e-2},
     {"packed", "a=e4m3:1x160 b=e4m3:4x41x64:packed(160,52) a_descale=u8:1024:randint(120,130) b_descale=u8:4x8x16:randint(110,130)", "cpu", op::kAot, -1,
      1e-2},
@@ -45,6 +47,10 @@ constexpr op::Case kMmFp4[] = {
             "use_8x4_sf_layout=True", "cpu", 0, -1, 1e-2},
     {"shuffled", "a=u8:9x64:randint(0,256) b=u8:64x64:randint(0,256)^t a_descale=e4m3:128x8:uniform(0.1,1) b_descale=e4m3:8x128:uniform(0.1,1)^t "
                  "alpha=f32:1:const(0.125) backend='trtllm'", "cpu", 0, -1, 1e-2},
+    {"shuffled_rows", "a=u8:40x48:randint(0,256) b=u8:48x160:randint(0,256)^t a_descale=u8:128x4:randint(122,128) b_descale=u8:256x4:randint(122,128) "
+                      "block_size=32 use_nvfp4=False backend='trtllm'", "cpu", 0, -1, 1e-2},
+    {"shuffled_large", "a=u8:1024x24:randint(0,256) b=u8:24x992:randint(0,256)^t a_descale=e4m3:1024x4:uniform(0.1,1) b_descale=e4m3:1024x4:uniform(0.1,1) "
+                       "backend='trtllm'", "cpu", 0, -1, 1e-2},
     {"mxfp4", "a=u8:12x80:randint(0,256) b=u8:80x33:randint(0,256)^t a_descale=u8:128x8:randint(122,128) b_descale=u8:128x8:randint(122,128) "
               "block_size=32 use_nvfp4=False", "cpu", 0, -1, 1e-2},
     {"packed", "a=u8:1x72:randint(0,256) b=u8:3x21x64:packed(144,40) a_descale=e4m3:1536:uniform(0.1,1) b_descale=e4m3:3x12x16:uniform(0.1,1) "

@@ -54,7 +54,7 @@ GemmCudaOperand operand_of(const Operand& o, const BlockScales& grid) {
                     .batch = o.batch,
                     .block_stride = o.block_stride * in,
                     .block_shift = o.block_k ? std::countr_zero(static_cast<uint64_t>(o.block_k * in)) : 31,
-                    .interleaved = o.interleaved};
+                    .interleaved = o.interleaved && !o.sf.bytes};
   if (o.sf.bytes) {
     c.factors = o.sf.bytes;
     c.factor_batch = o.sf.batch;
@@ -142,6 +142,7 @@ op::Prepared prepare_cuda(const Product& p, const GroupIndex& g, Device device) 
                    .warps_n = tile->warps_n,
                    .warps_k = tile->warps_k,
                    .spread = p.b.sf.bytes && p.b.sf.layout == SfLayout::k128x4 && tile->columns == 32,
+                   .shuffled = static_cast<short>(p.b.interleaved && p.b.sf.bytes),
                    .grid = static_cast<short>(p.grid_k),
                    .rows = tile->rows,
                    .columns = tile->columns,

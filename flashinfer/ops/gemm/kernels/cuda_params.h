@@ -34,6 +34,7 @@ struct GemmCudaConfig {
   unsigned char gather;  // A's lines are named by an index
   unsigned char warps_m, warps_n, warps_k;
   unsigned char spread;  // a block's 32 columns are 8 of each 32 of 128, whose scale factors are whole sectors (k128x4)
+  short shuffled;        // B's lines and their scale factors are interleaved (GemmCudaOperand: lines alone)
   short grid;            // elements along k that share a scale of f32 (BlockScales, GGUF blocks); 0: none
   short rows, columns, depth, threads;
 
@@ -57,6 +58,7 @@ struct GemmCudaConfig {
     v("warps_n", warps_n);
     v("warps_k", warps_k);
     v("spread", spread);
+    v("shuffled", shuffled);
     v("grid", grid);
     v("rows", rows);
     v("columns", columns);
@@ -77,6 +79,9 @@ struct GemmCudaConfig {
   constexpr int stage_bytes() const { return tile_bytes() + grid_blocks() * (rows + columns * (minima() ? 2 : 1)) * 4; }
   constexpr int shared_bytes() const { return 2 * stage_bytes(); }
 };
+
+/// Where line l lies where each 32 are interleaved: every fourth from the first on, then from the second.
+constexpr int64_t interleaved_line(int64_t l) { return l / 32 * 32 + l % 4 * 8 + l % 32 / 4; }
 
 /// Lines along k of one operand.
 struct GemmCudaOperand {

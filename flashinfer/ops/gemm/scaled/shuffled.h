@@ -53,11 +53,9 @@ op::Prepared prepare_shuffled(const B& a) {
 }
 template <class B, Product (*Of)(const B&)>
 op::Prepared prepare_shuffled_cuda(const B& a, const op::Call& call) {
-  if (is_shuffled(a))
-    return op::Unsupported{
-        "backend 'trtllm' takes shuffled rows of b, which only the CPU puts back: pass the rows in their order and "
-        "another back end"};
-  return prepare_scaled_cuda<B, Of>(a, call);
+  Product p = Of(a);
+  p.b.interleaved = is_shuffled(a);
+  return prepare_cuda(p, {.matrices = p.batch}, call.device);
 }
 template <class B, Product (*Of)(const B&), void (*Reference)(const B&)>
 inline constexpr op::Candidate kShuffledCandidates[] = {op::cuda<prepare_shuffled_cuda<B, Of>>(),

@@ -68,7 +68,8 @@ struct Gemm : GemmPlaces<C> {
     const auto row_of_scales = [&](int32_t line) { return line < rows.count ? scale_line_of_a(line) : int64_t{-1}; };
     const auto column = [&](int32_t line) {
       const int32_t c = column_at(n0, line);
-      return c < p.n ? static_cast<int64_t>(c) : int64_t{-1};
+      if (c >= p.n) return int64_t{-1};
+      return C.shuffled != 0 ? interleaved_line(c) : static_cast<int64_t>(c);
     };
     a.begin(p.a, rows.batch, row, row_of_scales);
     b.begin(p.b, rows.matrix, column, column);

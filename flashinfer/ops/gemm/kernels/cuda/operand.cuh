@@ -168,7 +168,7 @@ struct OperandTile {
       if (!within(i)) continue;
       int64_t l = line_of_matrix(line);
       if (l < 0) continue;
-      if (o.interleaved) l = l / 32 * 32 + l % 4 * 8 + l % 32 / 4;
+      if (o.interleaved) l = interleaved_line(l);
       at[i] = static_cast<const char*>(o.data) + (batch * o.batch + l * o.line) * kItem;
       if constexpr (kFactor != GemmFactor::kNone)
         factors[i] =
