@@ -22,7 +22,7 @@ constexpr op::Case kMmMxfp8[] = {
     {"small", "a=e4m3:5x96 b=e4m3:96x40^t a_descale=u8:512:randint(120,130) b_descale=u8:512:randint(120,130)", "cpu", op::kAot, -1, 1e-2},
     {"8x4", "a=e4m3:9x160 b=e4m3:160x130^t a_descale=u8:128:randint(122,130) b_descale=u8:2048:randint(120,128) use_8x4_sf_layout=True "
             "out_dtype=float16", "cpu", 0, -1, 1e-2},
-    {"shuffled", "a=e4m3:9x128 b=e4m3:128x160^t a_descale=u8:512:randint(122,130) b_descale=u8:1024:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
+    {"shuffled", "a=e4m3:9x128 b=e4m3:128x160^t a_descale=u8:512:randint(122,130) b_descale=u8:1024:randint(120,128) backend='trtllm'", "cpu", op::kAot, -1, 1e-2},
     {"shuffled_rows", "a=e4m3:33x160 b=e4m3:160x96^t a_descale=u8:1024:randint(122,130) b_descale=u8:1024:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
     {"shuffled_large", "a=e4m3:1024x96 b=e4m3:96x992^t a_descale=u8:4096:randint(122,130) b_descale=u8:4096:randint(120,128) backend='trtllm'", "cpu", 0, -1, 1e-2},
     {"rows", "a=e4m3:133x128 b=e4m3:128x17^t a_descale=u8:1024:randint(122,130) b_descale=u8:512:randint(120,128)", "cpu", 0, -1, 1e-2},
@@ -46,7 +46,7 @@ constexpr op::Case kMmFp4[] = {
     {"8x4", "a=u8:20x72:randint(0,256) b=u8:72x16:randint(0,256)^t a_descale=e4m3:24x12:uniform(0.1,1) b_descale=e4m3:128x12:uniform(0.1,1) "
             "use_8x4_sf_layout=True", "cpu", 0, -1, 1e-2},
     {"shuffled", "a=u8:9x64:randint(0,256) b=u8:64x64:randint(0,256)^t a_descale=e4m3:128x8:uniform(0.1,1) b_descale=e4m3:8x128:uniform(0.1,1)^t "
-                 "alpha=f32:1:const(0.125) backend='trtllm'", "cpu", 0, -1, 1e-2},
+                 "alpha=f32:1:const(0.125) backend='trtllm'", "cpu", op::kAot, -1, 1e-2},
     {"shuffled_rows", "a=u8:40x48:randint(0,256) b=u8:48x160:randint(0,256)^t a_descale=u8:128x4:randint(122,128) b_descale=u8:256x4:randint(122,128) "
                       "block_size=32 use_nvfp4=False backend='trtllm'", "cpu", 0, -1, 1e-2},
     {"shuffled_large", "a=u8:1024x24:randint(0,256) b=u8:24x992:randint(0,256)^t a_descale=e4m3:1024x4:uniform(0.1,1) b_descale=e4m3:1024x4:uniform(0.1,1) "
