@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kernels built as the emulator's toolchain builds an artifact: instrumented, without a sanitizer's runtime.
-foreach(module planted families protocols attention wrappers peers)
+foreach(module planted families protocols forms attention wrappers peers)
   add_library(emu_${module} MODULE ${CMAKE_CURRENT_LIST_DIR}/kernels/${module}.cc)
   target_include_directories(emu_${module} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(emu_${module} PRIVATE -O2 -g1 -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off -fno-tree-vectorize

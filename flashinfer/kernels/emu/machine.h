@@ -57,6 +57,14 @@ class LastAccesses {
 
 struct Gpu;
 
+/// A thread's last load of an atomic, and what it knew before, if it learned from it.
+struct Poll {
+  const void *at = nullptr, *pc = nullptr;
+  uint64_t acts = 0;
+  bool learned = false;
+  Knowledge known, seen[3];
+};
+
 struct Thread : ThreadInfo {
   Context context;
   uint32_t index = 0;  // in the gang
@@ -82,6 +90,8 @@ struct Thread : ThreadInfo {
   uint32_t repeats = 0;  // of these, one after another
   // Its last load of an atomic's earlier value, without a write since then (order.cc).
   const void *stale_at = nullptr, *stale_pc = nullptr;
+  uint64_t acts = 0;  // accesses and meetings
+  Poll poll;
 };
 
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
@@ -211,6 +221,7 @@ class Machine {
   }
   void repeated(const void* pc);
   void met(const void* pc);
+  void read_parameter(const void* pc);
   void progress();
   [[noreturn]] void too_long(const char* why, const void* pc);
   void report_deadlock();
@@ -279,9 +290,11 @@ class Machine {
   SyncVariable& variable(const void* p);
   static void end_gang(Released (&of)[kScopes], uint32_t gang);
   bool may_be_stale(SyncVariable& v, const void* p, const void* pc);
+  void poll(const void* p, const void* pc);
   void acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t order);
   void keep_before(SyncVariable& v, const char* before, uint32_t bytes, uint32_t order, const void* pc);
   static uint32_t domain(const Thread& t, uint32_t scope);
+  void release_at(SyncVariable& v, uint32_t order);
   void order_by(const void* p, uint32_t order, const void* pc);
   void check_flag(SyncVariable& v, const void* p, const void* pc);
   Knowledge known_now(const Thread& t) const;

@@ -22,11 +22,12 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
   if (unmap(at)) flags |= kMapped;
   const bool shared = at - shared_begin_ + 1024 < shared_bytes_ + 1024;
   if (!shared && read_only(at)) {
-    if (!(flags & kWrite)) return met(pc), preempt();
+    if (!(flags & kWrite)) return read_parameter(pc), preempt();
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
   }
   step(at, pc);
+  ++now_->acts;
   if (flags & kWrite) now_->stale_at = nullptr;
   if (flags & kWrite && !(flags & kReadToo)) quiet_ = 0;
   preempt();

@@ -2,6 +2,7 @@
 // Atomics and fences, and what they order: the C++ memory model with the scopes block, GPU and system. A release makes
 // what is ordered before it known at the variable; an acquire that follows it there knows it too. A relaxed atomic
 // does so only for what a fence before it releases, and for a fence after it.
+#include <algorithm>
 #include <cstring>
 
 #include "flashinfer/core/check.h"
@@ -89,6 +90,10 @@ void Machine::acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t or
   for (uint32_t s = 0; s <= scope; ++s) {
     const auto known = of[s].find(domain(t, s));
     if (known == of[s].end()) continue;
+    if (order & kLoadOnly && !t.poll.learned) {
+      t.poll.learned = true, t.poll.known = known_now(t);
+      std::copy_n(t.seen, std::size(t.seen), t.poll.seen);
+    }
     if (order & kAcquire)
       learn(t, known->second);
     else
@@ -97,7 +102,6 @@ void Machine::acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t or
 }
 
 void Machine::order_by(const void* p, uint32_t order, const void* pc) {
-  Thread& t = *now_;
   SyncVariable& v = variable(p);
   const uint32_t scope = scope_of_order(order);
   if (order & kStoreOnly) {  // later loads see this value: nothing that was released before it
@@ -106,9 +110,14 @@ void Machine::order_by(const void* p, uint32_t order, const void* pc) {
   } else {
     acquire(v.of, scope, order);
   }
-  if (order & kLoadOnly) return;
+  if (!(order & kLoadOnly)) release_at(v, order);
+}
+
+/// What the running thread knows, or what a fence of it has released, becomes known at the variable.
+void Machine::release_at(SyncVariable& v, uint32_t order) {
+  Thread& t = *now_;
   const Knowledge all = order & kRelease ? known_now(t) : Knowledge{};
-  for (uint32_t s = 0; s <= scope; ++s) {
+  for (uint32_t s = 0; s <= scope_of_order(order); ++s) {
     const Knowledge& known = order & kRelease ? all : t.released[s];
     if (known.empty()) continue;
     join(v.of[s][domain(t, s)], known);
@@ -136,6 +145,23 @@ bool Machine::may_be_stale(SyncVariable& v, const void* p, const void* pc) {
   return false;
 }
 
+/// A thread that loads again at once, as one that waits does, might have come late and have seen only the later value:
+/// it forgets what the earlier one made known.
+void Machine::poll(const void* p, const void* pc) {
+  Thread& t = *now_;
+  Poll& last = t.poll;
+  if (last.at == p && last.pc == pc && last.acts + 1 == t.acts) {
+    if (last.learned) {
+      std::copy(last.known.clock.begin(), last.known.clock.end(), clocks_.of(t.index));
+      t.past = last.known.past;
+      std::copy_n(last.seen, std::size(last.seen), t.seen);
+    }
+  } else {
+    last.learned = false;
+  }
+  last.at = p, last.pc = pc, last.acts = t.acts;
+}
+
 /// Before a change that `order` describes, of the value `before`.
 void Machine::keep_before(SyncVariable& v, const char* before, uint32_t bytes, uint32_t order, const void* pc) {
   for (uint32_t s = 0; s < kScopes; ++s) {
@@ -157,10 +183,16 @@ void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void*
          pc);
   if (!options_.races) return apply(p, operand);
   SyncVariable& v = variable(p);
-  if (order & kLoadOnly && may_be_stale(v, p, pc)) {
+  if (order & kLoadOnly) poll(p, pc);
+  // Of an atomic that reads and writes, too, when it leaves the earlier value: it may have come before the change.
+  char earlier[8];
+  std::memcpy(earlier, v.before, sizeof earlier);
+  const auto leaves = [&] { return apply(earlier, operand), std::memcmp(earlier, v.before, bytes) == 0; };
+  if (!(order & kStoreOnly) && v.change.gang != 0 && leaves() && may_be_stale(v, p, pc)) {
     quiet_ = 0;  // the next load is of another value
-    apply(v.before, operand);
-    return acquire(v.of_before, scope_of_order(order), order);
+    acquire(v.of_before, scope_of_order(order), order);
+    if (!(order & (kLoadOnly | kMayFail))) release_at(v, order);
+    return;
   }
   char before[8];
   std::memcpy(before, p, bytes);
@@ -168,7 +200,10 @@ void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void*
   const bool changed = std::memcmp(before, p, bytes) != 0;
   if (changed) quiet_ = 0;
   if (order & kMayFail && !changed) order = (order & ~uint32_t{kRelease}) | kLoadOnly;
-  if (!(order & kLoadOnly)) keep_before(v, before, bytes, order, pc);
+  if (changed || order & kStoreOnly)
+    keep_before(v, before, bytes, order, pc);
+  else
+    v.seen.insert(now_->index);
   order_by(p, order, pc);
 }
 

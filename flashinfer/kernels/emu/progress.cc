@@ -74,8 +74,12 @@ void Machine::repeated(const void* pc) {
   ready_.push_back(now_);
   leave();
 }
-/// At a barrier, shuffle, vote, mma, fence, wait or read of a parameter: threads that do nothing else never end.
+/// At a barrier, shuffle, vote, mma, fence or wait. Threads that do nothing else, or only read parameters, never end.
 void Machine::met(const void* pc) {
+  ++now_->acts;
+  read_parameter(pc);
+}
+void Machine::read_parameter(const void* pc) {
   constexpr uint64_t kMostMeetings = uint64_t{1} << 21;
   if (++meetings_ > kMostMeetings)
     too_long("goes on and on: its block meets, waits or reads parameters, but makes no other access", pc);

@@ -45,6 +45,12 @@ struct Columns {
     p.in = call.in, p.out = call.out;
     p.in_rows = call.in_rows, p.in_stride = call.in_stride, p.in_width = call.in_width;
     p.out_rows = call.out_rows, p.out_stride = call.out_stride;
+    const auto units = [unit = unit()](int64_t width) {  // a part without columns or rows is not moved
+      return FastDivisor(static_cast<unsigned>(std::clamp<int64_t>(width / unit, 1, UINT32_MAX)));
+    };
+    p.in_units = units(call.in_width);
+    for (size_t r = 0; r < static_cast<size_t>(gpu->ranks); ++r)
+      p.out_units[r] = units(call.begin[r + 1] - call.begin[r]);
     p.in_parts = call.to_each ? gpu->ranks : 1;
     p.meet.rank = gpu->rank;
     return p;

@@ -4,6 +4,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/kernels/common/fast_divisor.h"
 #include "flashinfer/ops/comm/kernels/cuda_params.h"
 
 namespace flashinfer {
@@ -43,8 +44,9 @@ struct ColumnsCudaParams {
   void* parts;
   int64_t in_rows, in_stride, in_width;  // in_width: of one part's columns
   int64_t out_rows, out_stride;
-  int64_t first, last;  // of each part; what is there of [first, last) is moved
-  int in_parts;         // one for each rank, or 1 for all
+  FastDivisor in_units, out_units[kAllReduceRanks];  // by in_width and by the width of each rank's columns, in units
+  int64_t first, last;                               // of each part; what is there of [first, last) is moved
+  int in_parts;                                      // one for each rank, or 1 for all
   MeetCudaParams meet;
   int64_t slot;  // bytes
 };

@@ -15,12 +15,14 @@ struct ColumnsOf {
   char* data;
   int64_t stride;
   uint32_t width;  // units
-  FI_GLOBAL_FN ColumnsOf(const void* first, int64_t stride, int64_t width)
+  FastDivisor by_width;
+  FI_GLOBAL_FN ColumnsOf(const void* first, int64_t stride, int64_t width, FastDivisor by_width)
       : data(static_cast<char*>(const_cast<void*>(first))),
         stride(stride),
-        width(static_cast<uint32_t>(width / kUnit)) {}
+        width(static_cast<uint32_t>(width / kUnit)),
+        by_width(by_width) {}
   FI_GLOBAL_FN char* operator()(uint32_t unit) const {
-    const uint32_t row = unit / width;
+    const uint32_t row = by_width.divide(unit);
     return data + row * stride + int64_t{unit - row * width} * kUnit;
   }
 };
@@ -67,10 +69,10 @@ struct MoveColumns {
   FI_GLOBAL_FN int64_t bytes_from(int r) const { return p.out_rows * (p.begin[r + 1] - p.begin[r]); }
   FI_GLOBAL_FN int64_t last(int64_t bytes) const { return bytes < p.last ? bytes : p.last; }
   FI_GLOBAL_FN Columns given(int part) const {
-    return {static_cast<const char*>(p.in) + part * p.in_width, p.in_stride, p.in_width};
+    return {static_cast<const char*>(p.in) + part * p.in_width, p.in_stride, p.in_width, p.in_units};
   }
   FI_GLOBAL_FN Columns got(int r) const {
-    return {static_cast<const char*>(p.out) + p.begin[r], p.out_stride, p.begin[r + 1] - p.begin[r]};
+    return {static_cast<const char*>(p.out) + p.begin[r], p.out_stride, p.begin[r + 1] - p.begin[r], p.out_units[r]};
   }
   /// Where byte 0 of a part would lie in the slot of `rank`, which has [first, last) of its parts.
   FI_GLOBAL_FN Run in_slot(int rank, int part, int64_t slot) const {
