@@ -4,6 +4,10 @@ file(GLOB tvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/flashinfer/ffi/tvm
 if(NOT SKBUILD)  # a Python package's build brings its own
   set(tvm_hints HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
 endif()
+if(SKBUILD AND Python3_EXECUTABLE)  # without build isolation, in an environment that is not activated
+  get_filename_component(python_folder ${Python3_EXECUTABLE} DIRECTORY)
+  set(tvm_hints PATHS ${python_folder})
+endif()
 find_program(TVM_FFI_CONFIG tvm-ffi-config ${tvm_hints})
 if(NOT tvm_sources OR NOT TVM_FFI_CONFIG OR NOT BUILD_SHARED_LIBS)
   return()

@@ -16,6 +16,7 @@ from importlib import metadata
 import click
 
 from . import _native
+from .version import __version__  # noqa: F401: FlashInfer has it here
 
 PACKAGES = ("torch", "numpy", "safetensors", "apache-tvm-ffi", "click", "triton", "nvidia-cudnn-frontend", "nvidia-cuda-nvrtc",
             "flashinfer-cpp-cubin")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs ask about devices. On a machine without a GPU the questions have answers; what asks for a property that only GPUs
 have is an error that names the device."""
+import functools
 import importlib.util
 import sys
 
@@ -129,6 +130,27 @@ def is_cvt_rs_supported(device=None):
     return _capability("cuda" if device is None else device) in CVT_RS_SUPPORTED_ARCHES
 
 
+def get_gpu_memory_bandwidth(device):
+    """The peak rate of a GPU's memory in GB/s: two transfers a clock over its bus. ValueError of any other device.
+
+    Raises:
+        NotImplementedError: this torch does not tell clock and bus
+    """
+    if getattr(device, "type", None) != "cuda":
+        raise ValueError(f"Device must be a CUDA device, got {device}")
+    properties = get_device_properties(device)
+    kilohertz, bits = getattr(properties, "memory_clock_rate", None), getattr(properties, "memory_bus_width", None)
+    if not kilohertz or not bits:
+        raise NotImplementedError("get_gpu_memory_bandwidth: torch's device properties have no memory_clock_rate and memory_bus_width")
+    return 2 * kilohertz * 1e3 * bits / 8 / 1e9
+
+
+def get_globaltimer_kernel():
+    """None, as in FlashInfer where the kernel that reads the GPU's timer cannot be built: there is none here."""
+    return None
+
+
+@functools.cache
 def is_confidential_compute():
     """False: whether a GPU runs in confidential-computing mode is not asked."""
     return False

@@ -7,7 +7,8 @@ import math
 
 from ._devices import (CVT_RS_SUPPORTED_ARCHES, cvt_rs_supported_arches_text, determine_gemm_backend, device_support_pdl,
                        get_compute_capability, get_cuda_python_version, get_default_generators, get_device_index,
-                       get_device_name, get_device_properties, get_device_sm_count, get_shared_bytes_per_block_optin,
+                       get_device_name, get_device_properties, get_device_sm_count, get_globaltimer_kernel,
+                       get_gpu_memory_bandwidth, get_shared_bytes_per_block_optin,
                        has_cuda_cudart, has_flashinfer_jit_cache, is_confidential_compute, is_cvt_rs_supported,
                        is_sm100a_supported, is_sm100f_supported, is_sm110a_supported, is_sm120a_supported,
                        is_sm120f_supported, is_sm121a_supported, is_sm12x_supported, is_sm90a_supported, _is_cuda, version_at_least)  # noqa: F401

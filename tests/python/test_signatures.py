@@ -3,6 +3,7 @@
 
 `python tests/python/test_signatures.py` lists what does not exist yet."""
 import importlib
+import sys
 
 import interface
 import pytest
@@ -38,12 +39,15 @@ def find(qualified):
     parts = qualified.split(".")
     found = flashinfer
     for i, part in enumerate(parts[1:], 2):
+        path = ".".join(parts[:i])
         if not hasattr(found, part):
             try:
-                importlib.import_module(".".join(parts[:i]))
+                importlib.import_module(path)
             except ImportError:
                 return None
-        found = getattr(found, part, None)
+        # A module's name may be a function's, too (`flashinfer.fi_trace`).
+        module = sys.modules.get(path)
+        found = module if module is not None and i < len(parts) else getattr(found, part, None)
     return None if hasattr(found, "not_available") else found
 
 

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import types
+
 import pytest
 import torch
 
@@ -21,6 +23,24 @@ def test_questions_about_a_gpu_that_is_not_there():
         assert getattr(utils, name)(torch.device("cuda")) is False
     with pytest.raises(ValueError, match="sees no GPU"):
         utils.get_compute_capability("cuda:0")
+
+
+def test_the_rate_of_a_gpus_memory(monkeypatch):
+    with pytest.raises(ValueError, match="Device must be a CUDA device, got cpu"):
+        utils.get_gpu_memory_bandwidth(torch.device("cpu"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+    h200 = types.SimpleNamespace(memory_clock_rate=3201000, memory_bus_width=6144)  # kHz, bits
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: h200)
+    assert utils.get_gpu_memory_bandwidth(torch.device("cuda:0")) == pytest.approx(4916.7, abs=0.1)
+    del h200.memory_bus_width
+    with pytest.raises(NotImplementedError, match="memory_bus_width"):
+        utils.get_gpu_memory_bandwidth(torch.device("cuda:0"))
+
+
+def test_answers_that_do_not_change_are_cached_as_in_flashinfer():
+    utils.is_confidential_compute.cache_clear()
+    assert utils.is_confidential_compute() is False and utils.get_globaltimer_kernel() is None
 
 
 def test_attention_backend():
