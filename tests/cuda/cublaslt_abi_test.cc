@@ -28,6 +28,16 @@ static_assert(int(ours::kAScalePointer) == int(CUBLASLT_MATMUL_DESC_A_SCALE_POIN
               int(ours::kBScalePointer) == int(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER));
 static_assert(int(ours::kFastAccum) == int(CUBLASLT_MATMUL_DESC_FAST_ACCUM) &&
               int(ours::kBiasType) == int(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE));
+#if CUBLAS_VERSION >= 120800
+static_assert(int(ours::kR4FE2M1) == int(CUDA_R_4F_E2M1));
+static_assert(int(ours::kPointerMode) == int(CUBLASLT_MATMUL_DESC_POINTER_MODE) &&
+              int(ours::kPointersOnDevice) == int(CUBLASLT_POINTER_MODE_DEVICE));
+static_assert(int(ours::kAScaleMode) == int(CUBLASLT_MATMUL_DESC_A_SCALE_MODE) &&
+              int(ours::kBScaleMode) == int(CUBLASLT_MATMUL_DESC_B_SCALE_MODE));
+static_assert(int(ours::kScalar32F) == int(CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) &&
+              int(ours::kVec16UE4M3) == int(CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3) &&
+              int(ours::kVec32UE8M0) == int(CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0));
+#endif
 static_assert(int(ours::kBatchCount) == int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) &&
               int(ours::kBatchOffset) == int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
 static_assert(int(ours::kMaxWorkspace) == int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));

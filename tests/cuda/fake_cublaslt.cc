@@ -2,6 +2,7 @@
 #include "fake_cublaslt.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -35,6 +36,11 @@ T* keep() {
 
 double load(int type, const void* p, int64_t i) {
   switch (type) {
+    case kR4FE2M1: {  // two numbers a byte, the first one low
+      constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+      const int code = static_cast<const uint8_t*>(p)[i / 2] >> (i % 2 * 4) & 15;
+      return code & 8 ? -kValues[code & 7] : kValues[code & 7];
+    }
     case kR32F: return static_cast<const float*>(p)[i];
     case kR16F: return static_cast<double>(static_cast<float>(static_cast<const f16_t*>(p)[i]));
     case kR16BF: return static_cast<double>(static_cast<float>(static_cast<const bf16_t*>(p)[i]));
@@ -51,6 +57,18 @@ void store(int type, void* p, int64_t i, float x) {
     static_cast<bf16_t*>(p)[i] = bf16_t(x);
 }
 
+/// The scale of element k of line `line`: tiles of 128 lines by 4 scales, in which lines l, l + 32, l + 64 and l + 96
+/// are neighbours.
+double block_scale(int mode, const void* scales, int64_t line, int64_t k, int64_t depth) {
+  const int64_t block = mode == kVec16UE4M3 ? 16 : 32, column = k / block, tiles = (depth / block + 3) / 4;
+  const uint8_t byte = static_cast<const uint8_t*>(
+      scales)[(line / 128 * tiles + column / 4) * 512 + line % 32 * 16 + line % 128 / 32 * 4 + column % 4];
+  if (mode == kVec32UE8M0) return std::ldexp(1.0, byte - 127);
+  e4m3_t scale;
+  std::memcpy(&scale, &byte, 1);
+  return static_cast<double>(static_cast<float>(scale));
+}
+
 /// As cuBLASLt documents it.
 bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& b, const LtMatrix& out,
                const Preference& p) {
@@ -59,6 +77,12 @@ bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& 
       out.ld < static_cast<int64_t>(out.rows))
     return false;
   if (d.compute != kCompute32F || d.scale != kR32F || (!fp8 && a.type != b.type)) return false;
+  const int mode = a.type != b.type                ? kScalar32F
+                   : a.type == kR4FE2M1            ? kVec16UE4M3
+                   : d.scale_mode_a == kVec32UE8M0 ? kVec32UE8M0
+                                                   : kScalar32F;
+  if (d.scale_mode_a != mode || d.scale_mode_b != mode || a.batch * d.scale_mode_a > mode) return false;
+  if (a.type == kR4FE2M1 && a.rows % 32 != 0) return false;
   if (fp8 && (d.transposed_a != kOpT || d.transposed_b != kOpN || a.rows % 16 != 0 || p.alignment[0] % 16 != 0 ||
               p.alignment[1] % 16 != 0))
     return false;
@@ -68,8 +92,17 @@ bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& 
 void multiply(const fake::LtCall& c) {
   const auto host = [](const void* p) { return fake::host(p); };
   const auto &a = c.a, &b = c.b, &d = c.d;
-  const double scale = (c.description.scale_a ? *static_cast<const float*>(host(c.description.scale_a)) : 1.0) *
-                       (c.description.scale_b ? *static_cast<const float*>(host(c.description.scale_b)) : 1.0);
+  const int mode = c.description.scale_mode_a;
+  const auto one_scale = [&](const void* p) {
+    return p && mode == kScalar32F ? *static_cast<const float*>(host(p)) : 1.0;
+  };
+  const double scale = one_scale(c.description.scale_a) * one_scale(c.description.scale_b) *
+                       (c.alpha ? *static_cast<const float*>(host(c.alpha)) : 1.0);
+  const auto blocks = [&](int64_t i, int64_t j, int64_t k, int64_t depth) {
+    return mode == kScalar32F ? 1.0
+                              : block_scale(mode, host(c.description.scale_a), i, k, depth) *
+                                    block_scale(mode, host(c.description.scale_b), j, k, depth);
+  };
   const bool ta = c.description.transposed_a, tb = c.description.transposed_b;
   const auto depth = static_cast<int64_t>(ta ? a.rows : a.columns);
   for (int64_t batch = 0; batch < d.batch; ++batch)
@@ -78,7 +111,8 @@ void multiply(const fake::LtCall& c) {
         double sum = 0;
         for (int64_t k = 0; k < depth; ++k)
           sum += load(a.type, host(c.pa), batch * a.batch_offset + (ta ? k + i * a.ld : i + k * a.ld)) *
-                 load(b.type, host(c.pb), batch * b.batch_offset + (tb ? j + k * b.ld : k + j * b.ld));
+                 load(b.type, host(c.pb), batch * b.batch_offset + (tb ? j + k * b.ld : k + j * b.ld)) *
+                 blocks(i, j, k, depth);
         sum *= scale;
         if (c.description.epilogue == kEpilogueBias) sum += load(c.description.bias_type, host(c.description.bias), i);
         store(d.type, host(c.pd), batch * d.batch_offset + i + j * d.ld, static_cast<float>(sum));
@@ -117,6 +151,9 @@ Status cublasLtMatmulDescSetAttribute(Handle h, int attribute, const void* value
     case kBScalePointer: return put(d.scale_b);
     case kFastAccum: return put(d.fast);
     case kBiasType: return put(d.bias_type);
+    case kAScaleMode: return put(d.scale_mode_a);
+    case kBScaleMode: return put(d.scale_mode_b);
+    case kPointerMode: return put(d.pointers);
     default: return kInvalidValue;
   }
 }
@@ -163,7 +200,9 @@ Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void*
                       void* workspace, size_t bytes, Handle stream) {
   if (const int status = std::exchange(lt().fail, 0)) return status;
   if (algorithm->data[7] != 77 || bytes < lt().workspace || (bytes && !workspace) || c != d) return kInvalidValue;
-  if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
+  const bool on_device = static_cast<fake::LtDescription*>(description)->pointers == kPointersOnDevice;
+  if (!on_device && (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0))
+    return kInvalidValue;
   const double ms = lt().ms.at(algorithm->data[6]);
   if (ms < 0) return kNotSupported;
   fake::LtCall call{*static_cast<fake::LtDescription*>(description),
@@ -177,7 +216,9 @@ Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void*
                     bytes,
                     {},
                     stream,
-                    algorithm->data[6]};
+                    algorithm->data[6],
+                    on_device ? alpha : nullptr,
+                    on_device ? beta : nullptr};
   std::memcpy(call.alignment, algorithm->data, sizeof call.alignment);
   lt().calls.push_back(call);
   return lt().gpu->enqueue(stream, "product", [call, ms] { multiply(call), lt().gpu->clock_ms += ms; });

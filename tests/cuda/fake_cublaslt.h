@@ -22,6 +22,7 @@ struct LtDescription {
   uint32_t epilogue = 1;
   int8_t fast = 0;
   const void *bias = nullptr, *scale_a = nullptr, *scale_b = nullptr;
+  int32_t scale_mode_a = 0, scale_mode_b = 0, pointers = 0;
 };
 struct LtCall {
   LtDescription description;
@@ -32,6 +33,7 @@ struct LtCall {
   uint32_t alignment[4];  // passed to the heuristic
   Handle stream;
   size_t algorithm;
+  const void *alpha, *beta;  // where they are on the device
 };
 struct Lt {
   size_t version = 130100;

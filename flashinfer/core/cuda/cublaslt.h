@@ -14,11 +14,12 @@ using Status = int;  // cublasStatus_t; 0 is success
 using cuda::Handle;  // cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t,
                      // CUstream
 
-enum Type : int { kR32F = 0, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2 = 29 };  // cudaDataType
-inline constexpr int kCompute32F = 68;                                                // cublasComputeType_t
-inline constexpr int kOpN = 0, kOpT = 1;                                              // cublasOperation_t
+enum Type : int { kR32F = 0, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2 = 29, kR4FE2M1 = 33 };  // cudaDataType
+inline constexpr int kCompute32F = 68;    // cublasComputeType_t
+inline constexpr int kOpN = 0, kOpT = 1;  // cublasOperation_t
 inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
 enum DescAttribute : int {
+  kPointerMode = 2,
   kTransA = 3,
   kTransB = 4,
   kEpilogue = 7,
@@ -26,8 +27,13 @@ enum DescAttribute : int {
   kAScalePointer = 17,
   kBScalePointer = 18,
   kFastAccum = 25,
-  kBiasType = 26
+  kBiasType = 26,
+  kAScaleMode = 31,
+  kBScaleMode = 32
 };
+inline constexpr int kPointersOnDevice = 1;  // cublasLtPointerMode_t: alpha and beta
+/// cublasLtMatmulMatrixScale_t: one f32, or bytes for blocks along k in the layout 128x4.
+enum ScaleMode : int { kScalar32F = 0, kVec16UE4M3 = 1, kVec32UE8M0 = 2 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
 enum PreferenceAttribute : int {
   kMaxWorkspace = 1,

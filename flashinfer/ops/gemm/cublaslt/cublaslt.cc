@@ -16,6 +16,7 @@
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fork_mutex.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cublaslt/search.h"
 
@@ -52,8 +53,11 @@ struct Key {
   const void* library = nullptr;
   Matrix a, b, d;  // cuBLASLt's: our b, a, out
   int64_t batch = 1;
-  int bias = -1;  // its type
-  bool fp8 = false;
+  int bias = -1;     // its type
+  bool fp8 = false;  // 8 bits or less
+  int scales = cublaslt::kScalar32F;
+  bool alpha = false;  // on the device
+  bool own = false;    // another way is there
   auto operator<=>(const Key&) const = default;
 };
 
@@ -83,7 +87,8 @@ std::string text_of(const Key& k) {
     return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ",
                m.batch_stride, " at ", m.alignment, ";");
   };
-  return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias);
+  return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias,
+             k.scales != cublaslt::kScalar32F ? str(" scales ", k.scales) : "", k.alpha ? " alpha" : "");
 }
 
 // The order of this file's mutexes: who chooses or runs asks for the library's handle, and who runs for a workspace.
@@ -95,17 +100,22 @@ struct Choice {
   Key key;
   ForkMutex mutex{ForkLayer::kOps, kChoicePlace};
   Handle description = nullptr, a = nullptr, b = nullptr, d = nullptr;
+  Tensor zero;                                        // beta, where alpha is on the device
   std::vector<cublaslt::HeuristicResult> algorithms;  // in the heuristic's order
-  size_t chosen = 0;
-  bool settled = false;  // `chosen` is for good
+  size_t chosen = 0;                                  // algorithms.size(): the own launch
+  bool settled = false;                               // `chosen` is for good
   std::string unsupported;
+
+  size_t ways() const { return algorithms.size() + key.own; }
 };
 /// What a call adds to the choice.
 struct Call {
   Device device;
   const void *a, *b, *bias;
   void* out;
-  const float *scale_a, *scale_b;
+  const void *scale_a, *scale_b;
+  const float* alpha;
+  std::shared_ptr<op::Prepared> own;  // null: not needed
 };
 
 void set(Handle description, int attribute, const auto& value) {
@@ -141,6 +151,16 @@ Handle handle_of(int device) {
   return h;
 }
 
+/// 0.0f on a device, whatever the call's stream does meanwhile.
+Tensor zero_on(int device) {
+  const cuda::BesideCapture beside;
+  const cuda::Stream stream(device);
+  Context context = Context::current();
+  context.stream = stream.get();
+  const ContextScope scope(context);
+  return to_device(Tensor::zeros({1}, DType::kF32).view(), {DeviceType::kCUDA, static_cast<int16_t>(device)});
+}
+
 /// Descriptors, then the heuristic's list. Descriptors stay with the choice for good.
 void choose(Choice& c) {
   const Key& k = c.key;
@@ -154,6 +174,14 @@ void choose(Choice& c) {
     set(c.description, cublaslt::kBiasType, int32_t{k.bias});
   }
   if (k.fp8) set(c.description, cublaslt::kFastAccum, int8_t{0});  // sums of fp8 in f32 throughout
+  if (k.scales != cublaslt::kScalar32F) {
+    set(c.description, cublaslt::kAScaleMode, int32_t{k.scales});
+    set(c.description, cublaslt::kBScaleMode, int32_t{k.scales});
+  }
+  if (k.alpha) {
+    set(c.description, cublaslt::kPointerMode, int32_t{cublaslt::kPointersOnDevice});
+    c.zero = zero_on(k.device);
+  }
   c.a = layout(k.a, k.batch), c.b = layout(k.b, k.batch), c.d = layout(k.d, k.batch);
   Handle preference = nullptr;
   cublaslt::check(lt.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
@@ -174,7 +202,7 @@ void choose(Choice& c) {
   const cublaslt::Status first = s != 0 ? s : c.algorithms[0].state;
   c.algorithms.resize(s == 0 ? static_cast<size_t>(found) : 0);
   std::erase_if(c.algorithms, [](const cublaslt::HeuristicResult& r) { return r.state != 0; });
-  c.settled = c.algorithms.size() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
+  c.settled = c.ways() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
   if (c.algorithms.empty())
     c.unsupported =
         str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100,
@@ -206,6 +234,8 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
   k.a = *a, k.b = *b, k.d = *d, k.batch = p.out.rank() == 3 ? p.out.size(0) : 1;
   k.bias = p.bias ? type_of(p.bias->dtype()) : -1;
   k.fp8 = size_of(p.a.dtype()) == 1;
+  if (p.blocks_a) k.scales = p.fp4 ? cublaslt::kVec16UE4M3 : cublaslt::kVec32UE8M0;
+  k.alpha = p.alpha != nullptr, k.own = p.own != nullptr;
   if (p.a.size(-1) == 0) return "k is 0, and cuBLASLt takes only products of something";
   if (p.bias && p.bias->stride(0) != 1 && p.bias->size(0) > 1) return "bias has gaps between elements";
   if (k.batch > INT32_MAX) return "the batch is more than 32 bits hold";
@@ -222,7 +252,12 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
            "[n, k] weight";
   for (const auto& [name, m] : {std::pair("a", &k.b), std::pair("b", &k.a)})
     if (m->alignment % 16 != 0 || m->ld % 16 != 0 || (k.batch > 1 && m->batch_stride % 16 != 0))
-      return str("fp8 rows of ", name, " must begin at 16 bytes, which its address and strides do not give");
+      return str(p.fp4 ? "fp4" : "fp8", " rows of ", name,
+                 " must begin at 16 bytes, which its address and strides do not give");
+  if (p.blocks_a && (alignment_of(p.blocks_a) < 16 || alignment_of(p.blocks_b) < 16))
+    return "scales of blocks must begin at 16 bytes";
+  if (p.fp4)  // counted in numbers, two a byte
+    for (Matrix* m : {&k.a, &k.b}) m->type = cublaslt::kR4FE2M1, m->rows *= 2, m->ld *= 2;
   return {};
 }
 
@@ -252,8 +287,9 @@ Tensor workspace_of(Device device, size_t bytes) {
   return t;
 }
 
-/// Why the library, the driver or the GPU cannot multiply `type`; empty when they can.
-std::string unsupported_on(int device, DType type) {
+/// Why the library, the driver or the GPU cannot multiply `type`, with scales of blocks or without; empty when they
+/// can.
+std::string unsupported_on(int device, DType type, bool blocks) {
   if (std::string why = cuda::why_no_device(device); !why.empty()) return why;
   const cublaslt::Library& lt = cublaslt::library();
   if (!lt.why_not.empty()) return lt.why_not;
@@ -262,6 +298,12 @@ std::string unsupported_on(int device, DType type) {
                lt.version / 100 % 100, ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
   const cuda::DeviceInfo& gpu = cuda::device_info(device);
   const int capability = gpu.major * 10 + gpu.minor;
+  if (blocks && capability < 100)
+    return str("products with scales of blocks need compute capability 10.0, but ", gpu.name, " has ", gpu.major, ".",
+               gpu.minor);
+  if (blocks && lt.version < 120800)
+    return str("products with scales of blocks need cuBLASLt 12.8, but it is ", lt.version / 10000, ".",
+               lt.version / 100 % 100);
   if (size_of(type) == 1 && capability < 89)
     return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
   if (capability < 80)
@@ -275,31 +317,46 @@ void run(Choice& c, const Call& p) {
   const cuda::BesideCapture beside;  // at an algorithm's first use cuBLASLt loads its kernel
   Handle const stream = Context::current().stream;
   const std::lock_guard lock(c.mutex);
-  const auto needs = [&](size_t way) { return c.algorithms[way].workspace; };
+  const size_t own = c.algorithms.size();
+  const auto needs = [&](size_t way) { return way == own ? 0 : c.algorithms[way].workspace; };
   size_t most = needs(c.chosen);
   if (!c.settled)
-    for (size_t way = 0; way < c.algorithms.size(); ++way) most = std::max(most, needs(way));
+    for (size_t way = 0; way < own; ++way) most = std::max(most, needs(way));
   const Tensor workspace = workspace_of(p.device, most);
   if (p.bias) set(c.description, cublaslt::kBiasPointer, p.bias);
   if (k.fp8) {
-    set(c.description, cublaslt::kAScalePointer, static_cast<const void*>(p.scale_b));
-    set(c.description, cublaslt::kBScalePointer, static_cast<const void*>(p.scale_a));
+    set(c.description, cublaslt::kAScalePointer, p.scale_b);
+    set(c.description, cublaslt::kBScalePointer, p.scale_a);
   }
   const auto multiply = [&](size_t way) {
     const float one = 1, zero = 0;
-    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b, c.a, p.a, c.b, &zero,
+    const void *const alpha = p.alpha ? p.alpha : &one, *const beta = p.alpha ? c.zero.data() : &zero;
+    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, alpha, p.b, c.a, p.a, c.b, beta,
                                               p.out, c.d, p.out, c.d, &c.algorithms[way].algorithm,
                                               workspace.defined() ? workspace.data() : nullptr, needs(way), stream);
   };
-  if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, multiply, c.chosen);
-  cublaslt::check(multiply(c.chosen), "cublasLtMatmul");
+  if (!c.settled) {
+    std::vector<std::string> names;
+    for (const cublaslt::HeuristicResult& r : c.algorithms) names.push_back(name_of(r.algorithm));
+    if (p.own && p.own->supported()) names.emplace_back("own");
+    const auto compute = [&](size_t way) { return way == own ? (p.own->run(), 0) : multiply(way); };
+    c.settled = settle(k.device, stream, text_of(k), names, compute, c.chosen);
+  }
+  if (c.chosen == own && p.own && p.own->supported()) return p.own->run();
+  cublaslt::check(multiply(c.chosen == own ? 0 : c.chosen), "cublasLtMatmul");
+}
+/// Whether a call may take, or time, the own launch.
+bool needs_own(Choice& c) {
+  const std::lock_guard lock(c.mutex);
+  return c.key.own && (!c.settled || c.chosen == c.algorithms.size());
 }
 
 }  // namespace
 
 op::Prepared prepare_cublaslt(const LtProduct& p, Device device) {
   if (device.type != DeviceType::kCUDA) return op::Unsupported{"cuBLASLt runs on GPUs, not on the emulator"};
-  if (std::string why = unsupported_on(device.index, p.a.dtype()); !why.empty()) return op::Unsupported{why};
+  if (std::string why = unsupported_on(device.index, p.a.dtype(), p.blocks_a != nullptr); !why.empty())
+    return op::Unsupported{why};
   if (p.out.numel() == 0) return [] {};
   Key k;
   if (std::string why = key_of(p, device.index, k); !why.empty()) return op::Unsupported{why};
@@ -310,8 +367,11 @@ op::Prepared prepare_cublaslt(const LtProduct& p, Device device) {
                           .b = p.b.data(),
                           .bias = p.bias ? p.bias->data() : nullptr,
                           .out = p.out.data(),
-                          .scale_a = p.scale_a,
-                          .scale_b = p.scale_b}] { run(c, call); };
+                          .scale_a = p.blocks_a ? p.blocks_a : p.scale_a,
+                          .scale_b = p.blocks_b ? p.blocks_b : p.scale_b,
+                          .alpha = p.alpha,
+                          .own = needs_own(c) ? std::shared_ptr<op::Prepared>(new op::Prepared((*p.own)()))
+                                              : nullptr}] { run(c, call); };
 }
 
 }  // namespace flashinfer::gemm

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense products on GPUs through cuBLASLt.
 #pragma once
+#include <functional>
+
 #include "flashinfer/op/call.h"
 
 namespace flashinfer::gemm {
@@ -10,9 +12,16 @@ struct LtProduct {
   TensorView a, b, out;                                // [..., m, k], [..., k, n], [..., m, n]
   const TensorView* bias = nullptr;                    // [n]
   const float *scale_a = nullptr, *scale_b = nullptr;  // on the device, fp8 only
+  // Scales of blocks along k, on the device, 128x4, of matrices of rank 2: ue8m0 for 32 (MXFP8, a and b are e4m3) or
+  // e4m3 for 16 (NVFP4: `fp4`, a and b are bytes of two numbers, [m, k / 2] and [k / 2, n]).
+  const void *blocks_a = nullptr, *blocks_b = nullptr;
+  bool fp4 = false;
+  const float* alpha = nullptr;  // on the device: multiplies the product, with blocks only
+  // The library's own launch for the same: timed beside cuBLASLt's algorithms. Called while this function runs.
+  const std::function<op::Prepared()>* own = nullptr;
 };
-/// Unsupported: no library, a layout that cuBLASLt does not know, no algorithm. The algorithm that it chooses is kept
-/// for products of the same shape.
+/// Unsupported: no library, a layout that cuBLASLt does not know, no algorithm. The algorithm that it chooses, or the
+/// own launch, is kept for products of the same shape.
 op::Prepared prepare_cublaslt(const LtProduct& p, Device device);
 
 }  // namespace flashinfer::gemm

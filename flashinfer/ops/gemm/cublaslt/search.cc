@@ -19,13 +19,6 @@ constexpr double kLong = 2e-3;  // s; a run this long needs no repetition
 constexpr int kRounds = 3, kRuns = 5;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// An algorithm as text: cuBLASLt documents it as data that may be stored and used again with the same version.
-std::string text_of(const cublaslt::Algorithm& a) {
-  std::string text;
-  for (const uint64_t x : a.data) text += hex_word(x);
-  return text;
-}
-
 jit::Environment environment_of(int device) {
   const cuda::DeviceInfo& gpu = cuda::device_info(device);
   return {{"gpu", gpu.name},
@@ -36,6 +29,12 @@ jit::Environment environment_of(int device) {
 }
 
 }  // namespace
+
+std::string name_of(const cublaslt::Algorithm& a) {
+  std::string text;
+  for (const uint64_t x : a.data) text += hex_word(x);
+  return text;
+}
 
 size_t fastest_way(int device, cuda::Handle stream, size_t n, const std::function<cublaslt::Status(size_t)>& run) {
   const cuda::BesideCapture beside;  // of other streams
@@ -65,17 +64,15 @@ size_t fastest_way(int device, cuda::Handle stream, size_t n, const std::functio
   return least[best] < kGain * least[0] ? best : 0;
 }
 
-bool settle(int device, cuda::Handle stream, const std::string& key,
-            std::span<const cublaslt::HeuristicResult> algorithms, const std::function<cublaslt::Status(size_t)>& run,
-            size_t& chosen) {
+bool settle(int device, cuda::Handle stream, const std::string& key, std::span<const std::string> names,
+            const std::function<cublaslt::Status(size_t)>& run, size_t& chosen) {
   const jit::Environment environment = environment_of(device);
   if (const auto kept = jit::find_winner(environment, "cublaslt", key))
-    for (size_t i = 0; i < algorithms.size(); ++i)
-      if (text_of(algorithms[i].algorithm) == *kept)
-        return chosen = i, true;  // what the heuristic does not name any more is measured anew
+    for (size_t i = 0; i < names.size(); ++i)
+      if (names[i] == *kept) return chosen = i, true;  // what the heuristic does not name any more is measured anew
   if (cuda::capturing(device, stream)) return false;
-  chosen = fastest_way(device, stream, algorithms.size(), run);
-  jit::keep_winner(environment, "cublaslt", key, text_of(algorithms[chosen].algorithm));
+  chosen = fastest_way(device, stream, names.size(), run);
+  jit::keep_winner(environment, "cublaslt", key, names[chosen]);
   return true;
 }
 

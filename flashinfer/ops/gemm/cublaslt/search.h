@@ -15,11 +15,13 @@ namespace flashinfer::gemm {
 /// The stream must not be captured; what a way writes is written.
 size_t fastest_way(int device, cuda::Handle stream, size_t n, const std::function<cublaslt::Status(size_t)>& run);
 
-/// Picks among the heuristic's algorithms for the product that `key` describes: what was measured earlier, here or by
+/// An algorithm as text: cuBLASLt documents it as data that may be stored and used again with the same version.
+std::string name_of(const cublaslt::Algorithm& a);
+
+/// Picks among ways of these names for the product that `key` describes: what was measured earlier, here or by
 /// another process on such a GPU (jit/winners.h), else fastest_way(), which is kept. False while `stream` is captured
 /// and nothing is known: nothing may wait then, `chosen` stays as it was and a later call may settle it.
-bool settle(int device, cuda::Handle stream, const std::string& key,
-            std::span<const cublaslt::HeuristicResult> algorithms, const std::function<cublaslt::Status(size_t)>& run,
-            size_t& chosen);
+bool settle(int device, cuda::Handle stream, const std::string& key, std::span<const std::string> names,
+            const std::function<cublaslt::Status(size_t)>& run, size_t& chosen);
 
 }  // namespace flashinfer::gemm

@@ -161,6 +161,20 @@ void reference(const MmFp4& a) {
                a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0, gemm::is_shuffled(a));
 }
 
+// ---- cuBLASLt ----
+op::Prepared prepare_cublaslt(const MmMxfp8& a, const op::Call& call) {
+  gemm::LtProduct p{.a = a.a, .b = a.b, .out = *a.out};
+  p.blocks_a = a.a_descale.data(), p.blocks_b = a.b_descale.data();
+  return gemm::prepare_blocks_cublaslt<MmMxfp8, product>(a, p, call);
+}
+op::Prepared prepare_cublaslt(const MmFp4& a, const op::Call& call) {
+  if (!a.use_nvfp4) return op::Unsupported{"cuBLASLt has products of NVFP4, but none of MXFP4"};
+  gemm::LtProduct p{.a = a.a, .b = a.b, .out = *a.out};
+  p.blocks_a = a.a_descale.data(), p.blocks_b = a.b_descale.data(), p.fp4 = true;
+  p.alpha = gemm::number_of(a.alpha);
+  return gemm::prepare_blocks_cublaslt<MmFp4, product>(a, p, call);
+}
+
 // ---- tables ----
 constexpr op::Field mm_mxfp8_fields[] = {
     op::in<&MmMxfp8::a>("a", "m k", DType::kF8E4M3),
@@ -202,13 +216,15 @@ constexpr op::Field mm_fp4_fields[] = {
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_shuffled<MmMxfp8, validate, product, reference>(
-    "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power-of-two scale for 32 along k.", mm_mxfp8_fields,
-    mm_mxfp8_cases);
+constinit const op::Op mm_mxfp8_op =
+    flashinfer::gemm::define_shuffled<MmMxfp8, validate, product, prepare_cublaslt, reference>(
+        "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power-of-two scale for 32 along k.", mm_mxfp8_fields,
+        mm_mxfp8_cases);
 constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, reference>(
     "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
-constinit const op::Op mm_fp4_op = flashinfer::gemm::define_shuffled<MmFp4, validate, product, reference>(
-    "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);
+constinit const op::Op mm_fp4_op =
+    flashinfer::gemm::define_shuffled<MmFp4, validate, product, prepare_cublaslt, reference>(
+        "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);
 }  // namespace ops::gemm
 
 Tensor mm_mxfp8(const MmMxfp8& a) { return op::call(family::mm_mxfp8_op, a); }
