@@ -48,7 +48,7 @@ def tile_state_size(num_seqs):
 
 class SSDCombined:
     """Mamba-2 over whole sequences for heads of one shape; results do not depend on `chunk_size` and `backend`, and any number of tokens is
-    allowed. `out` is [batch, tokens, heads, headdim]; the final states are a new tensor at each run."""
+    allowed. `out` is [batch, tokens, heads, headdim], or, as of FlashInfer's kernel, contiguous [batch, heads, headdim, chunks, chunk_size]; the final states are a new tensor at each run."""
 
     def __init__(self, chunk_size, nheads, headdim, dstate, ngroups, io_dtype=None, state_dtype=None, has_d=True, d_has_hdim=False,
                  has_initial_states=False, has_varlen=False, has_z=False, seq_idx_dtype=None, backend="cute"):
@@ -92,13 +92,26 @@ class SSDCombined:
             starts = _sequence_starts(seq_idx, tokens, num_seqs)
             if update_seq_chunk_cumsum and seq_chunk_cumsum is not None:
                 compute_seq_chunk_cumsum(seq_idx, chunk_indices, chunk_offsets, self.chunk_size, num_seqs, seq_chunk_cumsum)
+        by_chunks = None
+        if out is not None and out.dim() == 5:
+            by_chunks, out = self._by_tokens(x, out), None
         low, high = dt_limit
         result = mamba.ssd_chunk_scan(
             x, dt, A, B, C, D=D, z=z, dt_bias=dt_bias, dt_softplus=dt_softplus, dt_min=None if low == -math.inf else low,
             dt_max=None if high == math.inf else high, initial_states=initial_states, cu_seqlens=starts,
             checkpoint_token_indices=checkpoint_token_indices, checkpoint_state_slots=checkpoint_state_slots, checkpoint_states=checkpoint_states,
             out=out, return_final_states=return_final_states, state_dtype=self.state_dtype)
-        return result if return_final_states else (result, None)
+        y, final = result if return_final_states else (result, None)
+        return (y, final) if by_chunks is None else (by_chunks.copy_(y), final)
+
+    def _by_tokens(self, x, out):
+        """The view [batch, tokens, heads, headdim] of [batch, heads, headdim, chunks, chunk_size]."""
+        batch, tokens = x.shape[:2]
+        shape = (batch, self.nheads, self.headdim, tokens // self.chunk_size, self.chunk_size)
+        if tokens % self.chunk_size or tuple(out.shape) != shape or not out.is_contiguous() or out.dtype != self.io_dtype:
+            raise ValueError(f"SSDCombined.run: out is {out.dtype} of shape {tuple(out.shape)}, but must be contiguous {self.io_dtype} {shape}, of whole "
+                             f"chunks of the {tokens} tokens, or [batch, tokens, heads, headdim]")
+        return out.permute(0, 3, 4, 1, 2).flatten(1, 2)
 
 
 def ssd_combined_fwd(x, dt, A, B, C, D=None, z=None, dt_bias=None, dt_softplus=False, dt_limit=(0.0, math.inf), initial_states=None, seq_idx=None,

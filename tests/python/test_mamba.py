@@ -283,6 +283,21 @@ def test_scan_clamps_steps_and_refuses():
         mamba.ssd_chunk_scan(**scan, cu_seqlens=torch.tensor([0, 69]))
 
 
+def test_scan_writes_its_result_by_chunks():
+    scan, _ = scan_inputs(96)
+    kernel = mamba.SSDCombined(32, HEADS, DIM, STATE, GROUPS, has_z=True)
+    want, final = kernel.run(**scan)
+    out = torch.full((1, HEADS, DIM, 3, 32), 7.0, dtype=torch.bfloat16)
+    y, states = kernel.run(**scan, out=out)
+    assert torch.equal(y, want) and torch.equal(states, final) and y.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()
+    assert all(torch.equal(out[0, :, :, t // 32, t % 32], want[0, t]) for t in range(96))
+    for wrong in (out[:, :, :, :2], out.transpose(1, 2), out.float()):
+        with pytest.raises(ValueError, match="SSDCombined.run: out is .* but must be contiguous torch.bfloat16"):
+            kernel.run(**scan, out=wrong)
+    with pytest.raises(ValueError, match="whole chunks of the 70 tokens"):
+        kernel.run(**scan_inputs(70)[0], out=out)
+
+
 RING, NEW = 12, 4  # rows of a ring, tokens of a call: a window of 8
 
 
