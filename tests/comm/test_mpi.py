@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`mpirun -np 4 pytest tests/comm/`: every rank runs these tests, with mpi4py or without."""
+import pathlib
+import time
+
 import pytest
 import torch
 
 import flashinfer.comm as comm
-from flashinfer.comm import mixed_comm
+from flashinfer.comm import mixed_comm, trtllm_mnnvl_ar
 
 HIDDEN = 64
 
@@ -39,6 +42,17 @@ def test_backend(backend):
     backend.barrier()
     part = backend.Split(rank % 2, -rank)
     assert part.allgather(rank) == tuple(r for r in reversed(range(size)) if r % 2 == rank % 2)
+
+
+def test_mpi_barrier(backend, tmp_path):
+    """Nobody comes back before the last one has come."""
+    rank, size = backend.Get_rank(), backend.Get_size()
+    folder = pathlib.Path(backend.bcast(str(tmp_path), 0))
+    time.sleep(0.1 * (rank == size - 1))
+    (folder / str(rank)).touch()
+    trtllm_mnnvl_ar.mpi_barrier()
+    assert len(list(folder.iterdir())) == size
+    trtllm_mnnvl_ar.mpi_barrier()  # the folder stays until all have looked
 
 
 @pytest.mark.parametrize("tokens", [1, 64])
