@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 
 namespace {
@@ -60,7 +61,7 @@ void store(int type, void* p, int64_t i, float x) {
 /// The scale of element k of line `line`: tiles of 128 lines by 4 scales, in which lines l, l + 32, l + 64 and l + 96
 /// are neighbours.
 double block_scale(int mode, const void* scales, int64_t line, int64_t k, int64_t depth) {
-  const int64_t block = mode == kVec16UE4M3 ? 16 : 32, column = k / block, tiles = (depth / block + 3) / 4;
+  const int64_t block = mode == kVec16UE4M3 ? 16 : 32, column = k / block, tiles = ceil_div(depth / block, 4);
   const uint8_t byte = static_cast<const uint8_t*>(
       scales)[(line / 128 * tiles + column / 4) * 512 + line % 32 * 16 + line % 128 / 32 * 4 + column % 4];
   if (mode == kVec32UE8M0) return std::ldexp(1.0, byte - 127);
