@@ -14,6 +14,7 @@ KERNEL_CORE_HEADERS = {"flashinfer/core/int_math.h", "flashinfer/core/scalar.h",
 THIRD_PARTY = {"flashinfer/core/dlpack.h"}  # unchanged from their projects (NOTICE)
 PUBLIC_THIRD_PARTY = re.compile(r"nlohmann|CLI/|xxhash|libdeflate|pcre2|gtest|benchmark/|tvm/")
 ROUNDING = "flashinfer/core/int_math.h"
+CUT_GRID = re.compile(r"grid(\[\d\])? *= *\{? *static_cast<(unsigned|uint32_t)>\((?!std::(min|clamp)\b)")
 BY_HAND = re.compile(r"\+ ([\w.:>()-]+) - 1\) / \1(?!\w)")  # (a + b - 1) / b
 BY_CONSTANT = re.compile(r"\+ ([1-9]\d+|[3-9])\) / (\d+)\b")  # (a + 15) / 16
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -134,6 +135,18 @@ def rounding_errors(root):
     return errors
 
 
+def grid_errors(root):
+    """What is cut to 32 bits as it is would launch some of the blocks alone; cuda::grid_size gives a number that no launch takes."""
+    errors = []
+    for path in sorted((root / "flashinfer").rglob("*")):
+        if path.suffix not in (".h", ".cc"):
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if CUT_GRID.search(line):
+                errors.append(f"{path.relative_to(root)}:{number}: use cuda::grid_size, or std::min or std::clamp, for a grid")
+    return errors
+
+
 class Rules(unittest.TestCase):
     maxDiff = None
 
@@ -148,6 +161,9 @@ class Rules(unittest.TestCase):
     def test_rounded_divisions_are_written_once(self):
         self.assertTrue((ROOT / ROUNDING).exists())
         self.assertEqual("", "\n".join(rounding_errors(ROOT)))
+
+    def test_grids_are_checked(self):
+        self.assertEqual("", "\n".join(grid_errors(ROOT)))
 
     def test_no_file_is_named_like_an_option(self):
         self.assertEqual("", "\n".join(name_errors(ROOT)))
@@ -166,7 +182,7 @@ class TheCheckItself(unittest.TestCase):
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-            return direction_errors(root) + public_errors(root) + rounding_errors(root) + name_errors(root)
+            return direction_errors(root) + public_errors(root) + rounding_errors(root) + grid_errors(root) + name_errors(root)
 
     def test_finds_what_is_wrong(self):
         for name, line in {"flashinfer/core/a.h": '#include "flashinfer/op/op.h"',
@@ -179,6 +195,8 @@ class TheCheckItself(unittest.TestCase):
                            "flashinfer/bench/kernels/peak_params.h": "#include <vector>",
                            "flashinfer/op/b.cc": "int c = (a.n() + b.n() - 1) / b.n();",
                            "flashinfer/ops/norm/c.cc": "int c = (a + 15) / 16 * 16;",
+                           "flashinfer/ops/norm/d.cc": "l.grid[0] = static_cast<unsigned>(rows);",
+                           "flashinfer/ops/norm/e.cc": ".grid = {static_cast<uint32_t>(ceil_div(n, 2)), 1, 1},",
                            "--help/activation.pyi": "",
                            "flashinfer/flashinfer.h": "#include <nlohmann/json.hpp>"}.items():
             self.assertEqual(1, len(self.check({name: line + "\n"})), name)
@@ -187,6 +205,7 @@ class TheCheckItself(unittest.TestCase):
         self.assertEqual([], self.check({
             "flashinfer/ops/norm/op.cc": '#include "flashinfer/jit/jit.h"\n#include "flashinfer/ops/norm/op.h"\n#include <vector>\n',
             "flashinfer/ops/norm/kernels/cpu/norm.h": '#include <stdint.h>\n#include "flashinfer/kernels/cpu/vec.h"\n',
+            "flashinfer/ops/norm/d.cc": "l.grid[0] = cuda::grid_size(n), l.grid[1] = static_cast<unsigned>(std::min<int64_t>(m, 9));\n",
             "flashinfer/op/b.cc": "int c = (first + n - 1) / size + (a + 6) / 3;  // (a + b - 1) / b",
             "flashinfer/cli/cmd_replay.cc": '#include <CLI/CLI.hpp>\n#include "flashinfer/replay/replay.h"\n'}))
 

@@ -58,15 +58,14 @@ struct Dispatch {
   void run() {
     AllReduceGpu& gpu = *share->gpu;
     gpu.begin(signature);
-    launch_unless_empty(
-        *plan, planned,
-        {.grid = {static_cast<unsigned>(gpu.ranks), 1, 1}, .block = {kThreads, 1, 1}, .shared_bytes = 128});
+    launch_unless_empty(*plan, planned,
+                        {.grid = {cuda::grid_size(gpu.ranks), 1, 1}, .block = {kThreads, 1, 1}, .shared_bytes = 128});
     sent.meet = gpu.meet(signature);
     sent.meet.among = sent.active;
     // As many blocks on all ranks, whatever the tokens of each.
     const int64_t blocks = std::min<int64_t>(gpu.blocks, sent.runtime_max);
     gpu.launch(*send, &sent, sizeof sent,
-               {.grid = {static_cast<unsigned>(blocks), 1, 1},
+               {.grid = {cuda::grid_size(blocks), 1, 1},
                 .block = {kThreads, 1, 1},
                 .shared_bytes = kMeetSharedBytes,
                 .cooperative = true},
@@ -97,7 +96,7 @@ struct Combine {
     params.meet.among = active;
     const int64_t blocks = std::min<int64_t>(gpu.blocks, header->runtime_max);
     gpu.launch(*combine, &params, sizeof params,
-               {.grid = {static_cast<unsigned>(blocks), 1, 1},
+               {.grid = {cuda::grid_size(blocks), 1, 1},
                 .block = {static_cast<unsigned>(threads), 1, 1},
                 .shared_bytes = kMeetSharedBytes + (kMoeA2aRanks + 1) * sizeof(void*),
                 .cooperative = true},
@@ -222,7 +221,7 @@ op::Prepared prepare_sanitize_on_gpu(const MoeA2aSanitizeExpertIds& a, const Moe
   const unsigned ranks = static_cast<unsigned>(m.peers.size);
   const int64_t blocks = std::min<int64_t>(ceil_div(p.rows * p.top_k, int64_t{kThreads}), kMostBlocks);
   return prepare_cuda<kSanitizeCuda>(MoeA2aCudaConfig{kThreads}, p, m.peers.gpu->gpu->device,
-                                     {.grid = {static_cast<unsigned>(blocks), ranks, 1}, .block = {kThreads, 1, 1}});
+                                     {.grid = {cuda::grid_size(blocks), ranks, 1}, .block = {kThreads, 1, 1}});
 }
 
 void look_up_moe_a2a_kernels(Device device) {

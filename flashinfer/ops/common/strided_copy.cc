@@ -46,7 +46,7 @@ std::optional<StridedCopy> strided_copy(std::span<const CopyAxis> axes, int64_t 
     c.params.from_stride[k] = all[k].from_stride * unit, c.params.to_stride[k] = all[k].to_stride * unit;
   }
   if (count == 0) return c;
-  c.launch.grid[0] = static_cast<unsigned>(ceil_div(count, c.config.threads));
+  c.launch.grid[0] = cuda::grid_size(ceil_div(count, c.config.threads));
   c.launch.grid[1] = c.launch.grid[2] = 1;
   c.launch.block[0] = static_cast<unsigned>(c.config.threads);
   c.launch.pdl = true;

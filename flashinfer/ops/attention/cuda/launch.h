@@ -206,7 +206,7 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionCuda
   Launch l;
   l.grid[0] = grid_size(tiles);
   l.grid[1] = grid_size(p.a.num_kv_heads);
-  l.grid[2] = static_cast<unsigned>(c.parts());
+  l.grid[2] = cuda::grid_size(c.parts());
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = static_cast<unsigned>(c.shared_bytes());
   l.pdl = pdl;

@@ -34,7 +34,7 @@ bool aligned(const TensorView& x, const TensorView* q, const TensorView* mean) {
 }
 void launch(const jit::CudaLoaded& kernel, const SageCudaParams& p, int64_t blocks, int64_t chunks) {
   cuda::Launch l;
-  l.grid[0] = cuda::grid_size(blocks), l.grid[1] = static_cast<unsigned>(chunks);
+  l.grid[0] = cuda::grid_size(blocks), l.grid[1] = cuda::grid_size(chunks);
   l.block[0] = kThreads;
   l.pdl = true;
   launch_unless_empty(kernel, p, l);
