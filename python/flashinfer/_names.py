@@ -64,6 +64,10 @@ HOMES = {
                             "prepare_cutlass_w4a8_weights",
     "_moe_runners": "MoERunner B12xNvfp4Runner B12xW4A16Runner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
                     "CutlassW4A16Runner CutlassW4A8Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
+    "_moe_utils":
+        "AuxStreamType MoeEventType Fp4QuantizedTensor compute_swizzled_sf_shape fp4_scale_infer_shape get_fp4_shape get_global_attrs get_model_extra_attrs "
+        "get_piecewise_cuda_graph_flag is_torch_compiling model_extra_attrs nearest_in_buckets set_piecewise_cuda_graph_flag set_torch_compiling "
+        "with_model_extra_attrs",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE _FUSED_KDA_DECODE_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk gdn_fused_decode_step_supported has_bgmv_moe has_monomoe "
@@ -153,6 +157,8 @@ REASONS = (
     ("*cake_* Cake* *sm110* MiniMaxH3* *minimax_h3* *kimi_k3_* cudnn_frost* CuTile* SM12x* CutlassHumming* *humming* *alphamoe* *AlphaMo* "
      "BGMVMoE*Plan prepare_nvfp4_* deepseek_v41_* prepare_balanced_* precompile_* Prepared* "
      "prepare_group_gemm* prepare_batch_deepgemm* prepare_cudnn_batch* @mega_moe_v3", "this is for one model or one GPU generation; the ops take any sizes"),
+    ("swizzle_sf unswizzle_sf", "flashinfer.block_scale_interleave orders scales"),
+    ("resolve_b12x_activation_name", "get_b12x_activation_name takes activations by their names and numbers"),
     ("*_da_*", "it is a work list of GPU kernels that serve several layers at once"),
     ("@moe_ep", "it is one GPU's kernel or transport; MoEEpLayer with SplitConfig(comm=NVLinkOneSidedConfig()) is there"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
@@ -429,7 +435,9 @@ MODULES = {
         "TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "fused_moe.trtllm_gen_routing": "TrtllmGenRoutingResult trtllm_gen_routing",
     "fused_moe.utils":
-        "get_b12x_activation_name get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids "
+        "AuxStreamType EventType=MoeEventType Fp4QuantizedTensor compute_swizzled_sf_shape fp4_scale_infer_shape get_fp4_shape get_global_attrs get_model_extra_attrs "
+        "get_piecewise_cuda_graph_flag is_torch_compiling model_extra_attrs nearest_in_buckets resolve_b12x_activation_name "
+        "set_piecewise_cuda_graph_flag set_torch_compiling swizzle_sf unswizzle_sf with_model_extra_attrs get_b12x_activation_name get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids "
         "map_to_hybrid_bucket map_to_hybrid_bucket_uncapped next_positive_power_of_2",
     "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
     "gdn2_prefill": "chunk_gated_delta_rule2",

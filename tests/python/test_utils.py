@@ -43,6 +43,33 @@ def test_answers_that_do_not_change_are_cached_as_in_flashinfer():
     assert utils.is_confidential_compute() is False and utils.get_globaltimer_kernel() is None
 
 
+def test_sizes_and_flags_of_fused_moe():
+    from flashinfer.fused_moe import utils as moe
+
+    # What FlashInfer 0.7.2 answers.
+    assert [moe.nearest_in_buckets(x, (4, 8, 16)) for x in (0, 3, 5, 8, 9, 17)] == [4, 4, 8, 8, 16, 16]
+    assert moe.compute_swizzled_sf_shape(5, 6) == (128, 8) and moe.fp4_scale_infer_shape([(4, 16)]) == 1024
+    assert moe.get_fp4_shape((2, 3, 40), 16) == ([2, 3, 20], 512) and moe.get_fp4_shape((2, 3, 40), 16, False) == ([2, 3, 20], 12)
+    assert [e.value for e in moe.AuxStreamType] == [1, 2, 3] and [e.name for e in moe.EventType][:2] == ["Main", "Attention"] and moe.EventType.Main.value == 0
+    assert moe.is_torch_compiling() is False and moe.get_piecewise_cuda_graph_flag() is True and moe.get_model_extra_attrs() is None
+    moe.set_torch_compiling(True), moe.set_piecewise_cuda_graph_flag(False)
+    assert moe.is_torch_compiling() is True and moe.get_piecewise_cuda_graph_flag() is False
+    moe.set_torch_compiling(False), moe.set_piecewise_cuda_graph_flag(True)
+
+    class Model:
+        @moe.with_model_extra_attrs(lambda self: {"of": self})
+        def forward(self):
+            with moe.model_extra_attrs({"inner": 1}):
+                assert moe.get_model_extra_attrs() == {"inner": 1}
+            return moe.get_model_extra_attrs()["of"]
+
+    model = Model()
+    assert model.forward() is model and moe.get_model_extra_attrs() is None
+    assert moe.Fp4QuantizedTensor(torch.zeros(2, 8), None).shape == (2, 8)
+    with pytest.raises(NotImplementedError, match="block_scale_interleave"):
+        moe.swizzle_sf(None, 1, 1)
+
+
 def test_attention_backend():
     args = 0, False, False, torch.float16, torch.float16
     backend = utils.determine_attention_backend(torch.device("cpu"), *args)
