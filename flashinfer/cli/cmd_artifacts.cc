@@ -17,8 +17,7 @@ namespace {
 
 constexpr const char* kNothing =
     "nothing to download: kernels are compiled where they run, or come precompiled with the packages flashinfer-cpp "
-    "and "
-    "flashinfer-cpp-cubin (`make cubin-wheel`)";
+    "and flashinfer-cpp-cubin (`make cubin-wheel`)";
 
 /// Those on disk, and those that a package lists and that are not there.
 int list_cubins() {
@@ -69,12 +68,13 @@ struct Wheel {
   bool nightly = false, dry_run = false;
 };
 
-void install(const char* title, const char* package, const char* command, const Wheel& o) {
+/// `kind` of kernels: flashinfer-KIND is FlashInfer's package, and `command` builds flashinfer-cpp-KIND.
+void install(const char* title, const char* kind, const char* command, const Wheel& o) {
   FI_CHECK(o.sm.empty() || o.mode == "minimal", ValueError, "--sm is only for --mode minimal");
   print("=== %s ===\nFlashInfer version: %s\nRequirement: none\nCommand: none\n", title,
         o.version.empty() ? build::version() : o.version.c_str());
-  print("No %s wheel is downloaded: %s of the sources builds flashinfer-cpp-%s; %s.\n", package, command,
-        package + std::string_view("flashinfer-").size(), kNothing);
+  print("No flashinfer-%s wheel is downloaded: %s of the sources builds flashinfer-cpp-%s; %s.\n", kind, command, kind,
+        kNothing);
 }
 
 void common_options(CLI::App* c, Wheel& o, const char* dry_run) {
@@ -90,7 +90,7 @@ void add_wheels(CLI::App& app, int& exit_code) {
   common_options(c, *cubin, kDry);
   c->add_option("--index-url", cubin->index, "accepted; no index is asked");
   c->callback([cubin, &exit_code] {
-    install("Cubin Wheel Install", "flashinfer-cubin", "`make cubin-wheel`", *cubin);
+    install("Cubin Wheel Install", "cubin", "`make cubin-wheel`", *cubin);
     exit_code = 0;
   });
   c = app.add_subcommand("install-jit-cache-wheel",
@@ -103,7 +103,7 @@ void add_wheels(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   c->add_option("--sm", cache->sm, "accepted with --mode minimal")->allow_extra_args(false);
   c->callback([cache, &exit_code] {
-    install("JIT Cache Wheel Install", "flashinfer-jit-cache", "packaging/jit-cache", *cache);
+    install("JIT Cache Wheel Install", "jit-cache", "packaging/jit-cache", *cache);
     exit_code = 0;
   });
   c = app.add_subcommand("download-kernels", "Say where wheels with kernels come from; none is downloaded");
@@ -114,8 +114,8 @@ void add_wheels(CLI::App& app, int& exit_code) {
   c->add_option("--sm", both->sm, "accepted; there is no wheel")->allow_extra_args(false);
   c->callback([both, &exit_code] {
     both->mode = "minimal";
-    install("Cubin Wheel Install", "flashinfer-cubin", "`make cubin-wheel`", *both);
-    install("JIT Cache Wheel Install", "flashinfer-jit-cache", "packaging/jit-cache", *both);
+    install("Cubin Wheel Install", "cubin", "`make cubin-wheel`", *both);
+    install("JIT Cache Wheel Install", "jit-cache", "packaging/jit-cache", *both);
     exit_code = 0;
   });
 }

@@ -176,5 +176,7 @@ def has_cuda_cudart():
 
 
 def has_flashinfer_jit_cache():
-    """False: there is no package of kernels beside this one; the wheel has its precompiled kernels in it."""
-    return False
+    """True when precompiled kernels are there: in the wheel, in a package beside it or in $FLASHINFER_AOT_DIR."""
+    from .jit import env
+
+    return env.has_flashinfer_jit_cache()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of FP4 tensors, buckets and flags of a thread that programs take from `flashinfer.fused_moe.utils`."""
+"""Sizes of FP4 tensors, buckets, flags of the process and attributes of a thread that programs take from `flashinfer.fused_moe.utils`."""
 import contextlib
 import dataclasses
 import enum
@@ -49,22 +49,28 @@ def fp4_scale_infer_shape(input_shapes):
     return 2 * get_fp4_shape(input_shapes[0], 16)[1]
 
 
-_flags = threading.local()
-
-
-def _flag(name, default):
-    def set_flag(enable):
-        setattr(_flags, name, enable)
-
-    def get_flag():
-        return getattr(_flags, name, default)
-
-    return set_flag, get_flag
-
-
-set_torch_compiling, is_torch_compiling = _flag("compiling", False)
-set_piecewise_cuda_graph_flag, get_piecewise_cuda_graph_flag = _flag("piecewise", True)
+_flags = {"torch_compiling": False, "piecewise_cuda_graph": True}  # of the process
 _attrs = threading.local()
+
+
+def set_torch_compiling(enable):
+    """What is_torch_compiling() gives, in every thread."""
+    _flags["torch_compiling"] = enable
+
+
+def is_torch_compiling():
+    """What set_torch_compiling() was given last; False at first."""
+    return _flags["torch_compiling"]
+
+
+def set_piecewise_cuda_graph_flag(enable):
+    """What get_piecewise_cuda_graph_flag() gives, in every thread."""
+    _flags["piecewise_cuda_graph"] = enable
+
+
+def get_piecewise_cuda_graph_flag():
+    """What set_piecewise_cuda_graph_flag() was given last; True at first."""
+    return _flags["piecewise_cuda_graph"]
 
 
 def get_global_attrs():
@@ -74,18 +80,18 @@ def get_global_attrs():
 
 def get_model_extra_attrs():
     """The attributes of the innermost model_extra_attrs() of this thread, or None."""
-    return getattr(_flags, "model", None)
+    return getattr(_attrs, "model_extra_attrs", None)
 
 
 @contextlib.contextmanager
 def model_extra_attrs(attrs):
     """get_model_extra_attrs() gives `attrs` in a block."""
     before = get_model_extra_attrs()
-    _flags.model = attrs
+    _attrs.model_extra_attrs = attrs
     try:
         yield
     finally:
-        _flags.model = before
+        _attrs.model_extra_attrs = before
 
 
 def with_model_extra_attrs(get_attrs):

@@ -435,10 +435,11 @@ MODULES = {
         "TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "fused_moe.trtllm_gen_routing": "TrtllmGenRoutingResult trtllm_gen_routing",
     "fused_moe.utils":
-        "AuxStreamType EventType=MoeEventType Fp4QuantizedTensor compute_swizzled_sf_shape fp4_scale_infer_shape get_fp4_shape get_global_attrs get_model_extra_attrs "
-        "get_piecewise_cuda_graph_flag is_torch_compiling model_extra_attrs nearest_in_buckets resolve_b12x_activation_name "
-        "set_piecewise_cuda_graph_flag set_torch_compiling swizzle_sf unswizzle_sf with_model_extra_attrs get_b12x_activation_name get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids "
-        "map_to_hybrid_bucket map_to_hybrid_bucket_uncapped next_positive_power_of_2",
+        "AuxStreamType EventType=MoeEventType Fp4QuantizedTensor compute_swizzled_sf_shape fp4_scale_infer_shape get_b12x_activation_name get_fp4_shape "
+        "get_global_attrs get_hybrid_num_tokens_buckets get_model_extra_attrs get_piecewise_cuda_graph_flag is_torch_compiling last_positive_power_of_2 "
+        "make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped model_extra_attrs nearest_in_buckets "
+        "next_positive_power_of_2 resolve_b12x_activation_name set_piecewise_cuda_graph_flag set_torch_compiling swizzle_sf unswizzle_sf "
+        "with_model_extra_attrs",
     "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
     "gdn2_prefill": "chunk_gated_delta_rule2",
     "gdn_decode":

@@ -45,7 +45,7 @@ def test_backend(backend):
 
 
 def test_mpi_barrier(backend, tmp_path):
-    """Nobody comes back before the last one has come."""
+    """No rank returns before all ranks have entered the barrier."""
     rank, size = backend.Get_rank(), backend.Get_size()
     folder = pathlib.Path(backend.bcast(str(tmp_path), 0))
     time.sleep(0.1 * (rank == size - 1))

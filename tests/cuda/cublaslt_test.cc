@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <random>
 #include <tuple>
 
 #include "fake_cublaslt.h"
@@ -16,54 +15,11 @@
 #include "flashinfer/op/registry.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
-#include "lt_machine.h"
+#include "lt_products.h"
 #include "test_paths.h"
 
 namespace flashinfer {
 namespace {
-
-constexpr Device kGpu{DeviceType::kCUDA, 0};
-
-class CublasLt : public LtMachine {
- protected:
-  void SetUp() override {
-    LtMachine::SetUp();
-    stream_ = std::make_unique<cuda::Stream>(0);
-    context_.stream = stream_->get();
-    scope_ = std::make_unique<ContextScope>(context_);
-  }
-  void TearDown() override {
-    scope_.reset();
-    stream_.reset();
-    LtMachine::TearDown();
-  }
-  /// Small whole numbers, so that every sum is exact in every type.
-  template <class T>
-  Tensor numbers(const std::vector<int64_t>& shape, DType dtype) {
-    Tensor t = Tensor::empty(shape, dtype);
-    for (int64_t i = 0; i < t.numel(); ++i)
-      static_cast<T*>(t.data())[i] = T(static_cast<float>(static_cast<int>(random_() % 5) - 2));
-    return t;
-  }
-  static TensorView transposed(const Tensor& t) {
-    std::vector<int64_t> shape(t.shape().begin(), t.shape().end()),
-        strides(t.view().strides().begin(), t.view().strides().end());
-    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]),
-        std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
-    return TensorView(t.data(), t.dtype(), shape, strides, t.device());
-  }
-  void expect_same(const Tensor& got, const Tensor& want) {
-    EXPECT_EQ(got.device(), kGpu);
-    const Tensor here = to_device(got.view(), kCpu);
-    ASSERT_EQ(here.nbytes(), want.nbytes());
-    EXPECT_EQ(std::memcmp(here.data(), want.data(), static_cast<size_t>(want.nbytes())), 0);
-  }
-
-  std::mt19937 random_{1};
-  std::unique_ptr<cuda::Stream> stream_;
-  Context context_ = Context::current();
-  std::unique_ptr<ContextScope> scope_;
-};
 
 TEST_F(CublasLt, MmBf16OfEveryLayout) {
   const Tensor a = numbers<bf16_t>({5, 24}, DType::kBF16), at = numbers<bf16_t>({24, 5}, DType::kBF16),
@@ -250,162 +206,6 @@ TEST_F(CublasLtSearch, AFolderThatOthersCanWriteIsNotUsed) {
   lt_->ms = {3, 1};
   EXPECT_EQ(call().first, 1u);
   EXPECT_TRUE(fs::list_dir(folder_).empty());
-}
-
-/// Why cuBLASLt does not run the call, for which there is another kernel.
-template <class Block>
-std::string why_not(const char* op, const Block& block) {
-  for (const auto& [candidate, why] : op::explain(*op::find_op(op), &block).rejections)
-    if (candidate->backend == op::Backend::kCublasLt) return why;
-  return {};
-}
-
-/// Products with scales of blocks, on a GPU that has them. The library's own kernel takes no time on this clock.
-class CublasLtBlocks : public CublasLt {
- protected:
-  void SetUp() override {
-    CublasLt::SetUp();
-    on(10, 0);
-    lt_->ms = {0};  // as fast as the own kernel: the first way is kept
-  }
-  void on(int major, int minor) {
-    gpu().major = major, gpu().minor = minor;
-    again();
-    cublaslt::detail::forget();
-  }
-  Tensor bytes(std::vector<int64_t> shape, const std::vector<int>& of, DType dtype = DType::kU8) {
-    Tensor t = Tensor::empty(shape, dtype);
-    for (int64_t i = 0; i < t.numel(); ++i)
-      t.data_as<uint8_t>()[i] =
-          static_cast<uint8_t>(of.empty() ? random_() % 256 : static_cast<size_t>(of[random_() % of.size()]));
-    return t;
-  }
-  static constexpr int64_t kRows = 6, kColumns = 160, kDepth = 192;
-  const std::vector<int> powers_ = {125, 126, 127, 128, 129}, halves_ = {0x30, 0x38, 0x3c, 0x40};
-  const Tensor x_ = numbers<e4m3_t>({kRows, kDepth}, DType::kF8E4M3),
-               w_ = numbers<e4m3_t>({kColumns, kDepth}, DType::kF8E4M3), sx_ = bytes({128 * 8}, powers_),
-               sw_ = bytes({256 * 8}, powers_);
-  const Tensor x4_ = bytes({kRows, kDepth / 2}, {}), w4_ = bytes({kColumns, kDepth / 2}, {}),
-               sx4_ = bytes({128, 12}, halves_), sw4_ = bytes({256, 12}, halves_),
-               alpha_ = numbers<float>({1}, DType::kF32);
-  MmMxfp8 mxfp8(const Tensor& x, const Tensor& w, const Tensor& sx, const Tensor& sw) {
-    return {.a = x, .b = transposed(w), .a_descale = sx, .b_descale = sw};
-  }
-  MmFp4 nvfp4(const Tensor& x, const Tensor& w, const Tensor& sx, const Tensor& sw) {
-    return {.a = x, .b = transposed(w), .a_descale = sx, .b_descale = sw, .alpha = alpha_.view()};
-  }
-};
-
-TEST_F(CublasLtBlocks, Mxfp8AndNvfp4GiveWhatTheCpuGives) {
-  const Tensor x = to_device(x_.view(), kGpu), w = to_device(w_.view(), kGpu), sx = to_device(sx_.view(), kGpu),
-               sw = to_device(sw_.view(), kGpu);
-  expect_same(mm_mxfp8(mxfp8(x, w, sx, sw)), mm_mxfp8(mxfp8(x_, w_, sx_, sw_)));
-  fake::LtCall c = lt_->calls.back();
-  EXPECT_EQ(std::tuple(c.description.scale_mode_a, c.description.scale_mode_b),
-            std::tuple(int{cublaslt::kVec32UE8M0}, int{cublaslt::kVec32UE8M0}));
-  EXPECT_EQ(std::tuple(c.description.scale_a, c.description.scale_b),
-            std::tuple(sw.data(), sx.data()));  // its A is our b
-  EXPECT_EQ(std::tuple(c.a.type, c.a.rows, c.a.columns, c.a.ld), std::tuple(int{cublaslt::kR8FE4M3}, 192u, 160u, 192));
-  EXPECT_EQ(c.alpha, nullptr);
-
-  alpha_.data_as<float>()[0] = 0.5f;
-  const Tensor x4 = to_device(x4_.view(), kGpu), w4 = to_device(w4_.view(), kGpu), sx4 = to_device(sx4_.view(), kGpu),
-               sw4 = to_device(sw4_.view(), kGpu), alpha = to_device(alpha_.view(), kGpu);
-  MmFp4 there = nvfp4(x4, w4, sx4, sw4);
-  there.alpha = alpha.view();
-  expect_same(mm_fp4(there), mm_fp4(nvfp4(x4_, w4_, sx4_, sw4_)));
-  c = lt_->calls.back();
-  EXPECT_EQ(std::tuple(c.description.scale_mode_a, c.description.scale_mode_b),
-            std::tuple(int{cublaslt::kVec16UE4M3}, int{cublaslt::kVec16UE4M3}));
-  EXPECT_EQ(std::tuple(c.a.type, c.a.rows, c.a.columns, c.a.ld), std::tuple(int{cublaslt::kR4FE2M1}, 192u, 160u, 192));
-  EXPECT_EQ(std::tuple(c.b.type, c.b.rows, c.b.columns, c.b.ld), std::tuple(int{cublaslt::kR4FE2M1}, 192u, 6u, 192));
-  EXPECT_EQ(c.alpha, alpha.data());
-  EXPECT_EQ(*static_cast<const float*>(fake::host(c.beta)), 0.0f);
-  there.alpha = std::nullopt;
-  MmFp4 here = nvfp4(x4_, w4_, sx4_, sw4_);
-  here.alpha = std::nullopt;
-  expect_same(mm_fp4(there), mm_fp4(here));
-  EXPECT_EQ(lt_->calls.back().alpha, nullptr);
-}
-
-TEST_F(CublasLtBlocks, TheOwnKernelIsTakenWhereItIsFaster) {
-  const Tensor x = to_device(x_.view(), kGpu), w = to_device(w_.view(), kGpu), sx = to_device(sx_.view(), kGpu),
-               sw = to_device(sw_.view(), kGpu), out = Tensor::zeros({kRows, kColumns}, DType::kBF16, kGpu);
-  const auto products = [&] {  // of cuBLASLt in one call
-    const size_t before = lt_->calls.size();
-    MmMxfp8 call = mxfp8(x, w, sx, sw);
-    call.out = out.view();
-    mm_mxfp8(call);
-    return lt_->calls.size() - before;
-  };
-  const auto launches = [&] { return gpu().launches.size(); };
-  lt_->ms = {3, 2};
-  EXPECT_GT(products(), 2u);  // timed
-  size_t before = launches();
-  EXPECT_EQ(products(), 0u);
-  EXPECT_GT(launches(), before);
-  cublaslt::detail::forget();  // another process
-  before = launches();
-  EXPECT_EQ(products(), 0u);
-  EXPECT_GT(launches(), before);
-  fs::remove_tree(folder_);
-  cublaslt::detail::forget();
-  lt_->ms = {3, 0};
-  EXPECT_GT(products(), 2u);
-  before = launches();
-  EXPECT_EQ(products(), 1u);
-  EXPECT_EQ(lt_->calls.back().algorithm, 1u);
-  EXPECT_EQ(launches(), before);
-  // Without a search, and before one while the stream is captured, cuBLASLt's first.
-  fs::remove_tree(folder_);
-  set("FLASHINFER_CUBLASLT_SEARCH", "0");
-  cublaslt::detail::forget();
-  lt_->ms = {3, 2};
-  EXPECT_EQ(products(), 1u);
-  EXPECT_EQ(lt_->calls.back().algorithm, 0u);
-  set("FLASHINFER_CUBLASLT_SEARCH", "1");
-  cublaslt::detail::forget();
-  cuda::synchronize(0, stream_->get());
-  gpu().begin_capture(stream_->get());
-  EXPECT_EQ(products(), 1u);
-  EXPECT_GT(gpu().end_capture(stream_->get()), 0);
-}
-
-TEST_F(CublasLtBlocks, ACallThatItCannotComputeSaysWhy) {
-  const Tensor x = to_device(x_.view(), kGpu), w = to_device(w_.view(), kGpu), sx = to_device(sx_.view(), kGpu),
-               sw = to_device(sw_.view(), kGpu), x4 = to_device(x4_.view(), kGpu), w4 = to_device(w4_.view(), kGpu),
-               sx4 = to_device(sx4_.view(), kGpu), sw4 = to_device(sw4_.view(), kGpu);
-  const auto expect = [&](const std::string& part, const std::string& text) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
-  const auto fp4 = [&](auto change) {
-    MmFp4 a = nvfp4(x4, w4, sx4, sw4);
-    a.alpha = std::nullopt;
-    change(a);
-    return why_not("mm_fp4", a);
-  };
-  EXPECT_EQ(fp4([](MmFp4&) {}), "");
-  const Tensor eight = to_device(bytes({8, 12}, halves_).view(), kGpu);
-  expect("the scales of a have the layout 8x4, but cuBLASLt reads 128x4",
-         fp4([&](MmFp4& a) { a.use_8x4_sf_layout = true, a.a_descale = eight.view(); }));
-  expect("backend 'trtllm' takes shuffled rows of b", fp4([](MmFp4& a) { a.backend = "trtllm"; }));
-  const Tensor half = to_device(bytes({128 * 8}, powers_).view(), kGpu),
-               other = to_device(bytes({256 * 8}, powers_).view(), kGpu);
-  expect("cuBLASLt has products of NVFP4, but none of MXFP4", fp4([&](MmFp4& a) {
-           a.use_nvfp4 = false, a.block_size = 32, a.a_descale = half.view(), a.b_descale = other.view();
-         }));
-  expect("fp4 rows of a must begin at 16 bytes", fp4([&](MmFp4& a) {
-           a.a = x4.view().slice(1, 0, 88), a.b = transposed(w4).slice(0, 0, 88);
-           a.a = TensorView(static_cast<const char*>(x4.data()) + 8, a.a.dtype(), a.a.shape(), a.a.strides(), kGpu);
-         }));
-  const auto mx = [&] { return why_not("mm_mxfp8", mxfp8(x, w, sx, sw)); };
-  EXPECT_EQ(mx(), "");
-  lt_->version = 120600;
-  cublaslt::detail::forget();
-  expect("products with scales of blocks need cuBLASLt 12.8, but it is 12.6", mx());
-  lt_->version = 130100;
-  on(9, 0);
-  expect("products with scales of blocks need compute capability 10.0, but Fake GPU has 9.0", mx());
 }
 
 /// A later stream may get the handle of one that was destroyed, and must not get its workspace, which may be in use.

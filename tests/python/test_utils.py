@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import concurrent.futures
 import types
 
 import pytest
@@ -53,7 +54,9 @@ def test_sizes_and_flags_of_fused_moe():
     assert [e.value for e in moe.AuxStreamType] == [1, 2, 3] and [e.name for e in moe.EventType][:2] == ["Main", "Attention"] and moe.EventType.Main.value == 0
     assert moe.is_torch_compiling() is False and moe.get_piecewise_cuda_graph_flag() is True and moe.get_model_extra_attrs() is None
     moe.set_torch_compiling(True), moe.set_piecewise_cuda_graph_flag(False)
-    assert moe.is_torch_compiling() is True and moe.get_piecewise_cuda_graph_flag() is False
+    with moe.model_extra_attrs({"outer": 1}), concurrent.futures.ThreadPoolExecutor(1) as other:  # flags are the process's, attributes the thread's
+        ask = lambda: (moe.is_torch_compiling(), moe.get_piecewise_cuda_graph_flag(), moe.get_model_extra_attrs())  # noqa: E731
+        assert other.submit(ask).result() == (True, False, None) and ask() == (True, False, {"outer": 1})
     moe.set_torch_compiling(False), moe.set_piecewise_cuda_graph_flag(True)
 
     class Model:

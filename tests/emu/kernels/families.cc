@@ -6,27 +6,10 @@
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/warp.h"
-#include "params.h"
+#include "kernels.h"
 
 namespace flashinfer::cu {
-using P = PlantedParams;
 
-FI_GLOBAL_FN float* tile() { return reinterpret_cast<float*>(shared()); }
-FI_GLOBAL_FN uint32_t* words() { return reinterpret_cast<uint32_t*>(shared()); }
-FI_GLOBAL_FN float* input(const P& p) { return const_cast<float*>(p.in); }
-FI_GLOBAL_FN uint32_t linear() { return block_x() * threads_x() + thread_x(); }
-
-/// The last block to come sums what the others left; `come` counts it.
-template <class Come>
-FI_GLOBAL_FN void last_sums(const P& p, Come come) {
-  if (thread_x() != 0) return;
-  p.out[block_x()] = 1.0f;
-  come();
-  if (load_acquire(p.counter) != blocks_x()) return;
-  float sum = 0.0f;
-  for (uint32_t b = 0; b < blocks_x(); ++b) sum += p.out[b];
-  p.out[blocks_x()] = sum;
-}
 template <bool kBug>
 FI_GLOBAL_FN void relaxed_flag(const P& p) {
   last_sums(p, [&] { kBug ? atomic_count(p.counter, 1) : static_cast<void>(atomic_add(p.counter, 1u)); });

@@ -6,26 +6,9 @@
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/kernels/cuda/warp.h"
-#include "params.h"
+#include "kernels.h"
 
 namespace flashinfer::cu {
-using P = PlantedParams;
-
-FI_GLOBAL_FN float* tile() { return reinterpret_cast<float*>(shared()); }
-FI_GLOBAL_FN uint32_t* words() { return reinterpret_cast<uint32_t*>(shared()); }
-FI_GLOBAL_FN float* input(const P& p) { return const_cast<float*>(p.in); }
-FI_GLOBAL_FN uint32_t linear() { return block_x() * threads_x() + thread_x(); }
-/// Two flags of the block behind its data, 0.
-FI_GLOBAL_FN uint32_t* flags() {
-  uint32_t* const at = words() + 64;
-  if (thread_x() == 0) at[0] = at[1] = 0;
-  sync_threads();
-  return at;
-}
-FI_GLOBAL_FN void wait_for(uint32_t* flag, uint32_t value) {
-  while (load_acquire(flag) != value) {
-  }
-}
 
 // ---- flags ----
 
@@ -60,15 +43,11 @@ FI_GLOBAL_FN void release_cut_off(const P& p) {
 /// The fence comes after the flag.
 template <bool kBug>
 FI_GLOBAL_FN void late_fence(const P& p) {
-  if (thread_x() != 0) return;
-  p.out[block_x()] = 1.0f;
-  if (!kBug) fence();
-  atomic_count(p.counter, 1);
-  if (kBug) fence();
-  if (load_acquire(p.counter) != blocks_x()) return;
-  float sum = 0.0f;
-  for (uint32_t b = 0; b < blocks_x(); ++b) sum += p.out[b];
-  p.out[blocks_x()] = sum;
+  last_sums(p, [&] {
+    if (!kBug) fence();
+    atomic_count(p.counter, 1);
+    if (kBug) fence();
+  });
 }
 /// The fence comes before the flag is loaded.
 template <bool kBug>
@@ -85,46 +64,32 @@ FI_GLOBAL_FN void early_fence(const P& p) {
     p.out[0] = tile()[0];
   }
 }
-/// Two threads write; it waits for one.
-template <bool kBug>
-FI_GLOBAL_FN void one_of_two(const P& p) {
+/// Two threads write; the third waits for one. `look` gives the number of those that have written.
+template <bool kBug, class Look>
+FI_GLOBAL_FN void wait_for_one_of_two(const P& p, Look look) {
   uint32_t* const flag = flags();
   if (lane() != 0) return;
   if (warp() < 2) {
     tile()[warp()] = p.in[warp()];
     atomic_add(flag, 1u);
   } else {
-    while (load_acquire(flag) < (kBug ? 1 : 2)) {
+    while (look(flag) < (kBug ? 1 : 2)) {
     }
     p.out[0] = tile()[0] + tile()[1];
   }
 }
-/// The same, with atomics that change nothing in place of loads.
+template <bool kBug>
+FI_GLOBAL_FN void one_of_two(const P& p) {
+  wait_for_one_of_two<kBug>(p, [](uint32_t* flag) { return load_acquire(flag); });
+}
+/// With atomics that change nothing in place of loads.
 template <bool kBug>
 FI_GLOBAL_FN void one_of_two_added(const P& p) {
-  uint32_t* const flag = flags();
-  if (lane() != 0) return;
-  if (warp() < 2) {
-    tile()[warp()] = p.in[warp()];
-    atomic_add(flag, 1u);
-  } else {
-    while (atomic_add(flag, 0u) < (kBug ? 1 : 2)) {
-    }
-    p.out[0] = tile()[0] + tile()[1];
-  }
+  wait_for_one_of_two<kBug>(p, [](uint32_t* flag) { return atomic_add(flag, 0u); });
 }
 template <bool kBug>
 FI_GLOBAL_FN void one_of_two_swapped(const P& p) {
-  uint32_t* const flag = flags();
-  if (lane() != 0) return;
-  if (warp() < 2) {
-    tile()[warp()] = p.in[warp()];
-    atomic_add(flag, 1u);
-  } else {
-    while (atomic_cas(flag, 77u, 77u) < (kBug ? 1 : 2)) {
-    }
-    p.out[0] = tile()[0] + tile()[1];
-  }
+  wait_for_one_of_two<kBug>(p, [](uint32_t* flag) { return atomic_cas(flag, 77u, 77u); });
 }
 /// Who comes second reads what the first has written; the number is not looked at.
 template <bool kBug>
@@ -152,18 +117,19 @@ FI_GLOBAL_FN void number_of_writer(const P& p) {
   }
 }
 template <bool kBug>
-FI_GLOBAL_FN void number_of_block(const P& p) {
+FI_GLOBAL_FN void number_read(const P& p, uint32_t writer) {
   if (thread_x() != 0) return;
-  if (block_x() == 0) input(p)[0] = 1.0f;
+  if (block_x() == writer) input(p)[0] = 1.0f;
   const uint32_t before = atomic_add(p.counter, 1u);
-  if (block_x() == 1 && (kBug || before == 1)) p.out[0] = p.in[0];
+  if (block_x() != writer && (kBug || before == 1)) p.out[0] = p.in[0];
+}
+template <bool kBug>
+FI_GLOBAL_FN void number_of_block(const P& p) {
+  number_read<kBug>(p, 0);
 }
 template <bool kBug>
 FI_GLOBAL_FN void number_of_block_before(const P& p) {
-  if (thread_x() != 0) return;
-  if (block_x() == 1) input(p)[0] = 1.0f;
-  const uint32_t before = atomic_add(p.counter, 1u);
-  if (block_x() == 0 && (kBug || before == 1)) p.out[0] = p.in[0];
+  number_read<kBug>(p, 1);
 }
 /// The last but one reads too.
 template <bool kBug>

@@ -7,12 +7,10 @@
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/kernels/cuda/warp.h"
-#include "params.h"
+#include "kernels.h"
 
 namespace flashinfer::cu {
-using P = PlantedParams;
 
-FI_GLOBAL_FN float* tile() { return reinterpret_cast<float*>(shared()); }
 FI_GLOBAL_FN int64_t index() { return static_cast<int64_t>(block_x()) * threads_x() + thread_x(); }
 
 /// Reverses 128 elements.

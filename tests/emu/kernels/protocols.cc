@@ -7,21 +7,9 @@
 #include "flashinfer/kernels/cuda/memory.h"
 #include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/kernels/cuda/warp.h"
-#include "params.h"
+#include "kernels.h"
 
 namespace flashinfer::cu {
-using P = PlantedParams;
-
-FI_GLOBAL_FN float* tile() { return reinterpret_cast<float*>(shared()); }
-FI_GLOBAL_FN uint32_t* words() { return reinterpret_cast<uint32_t*>(shared()); }
-FI_GLOBAL_FN uint32_t linear() { return block_x() * threads_x() + thread_x(); }
-/// Two flags of the block behind its data, 0.
-FI_GLOBAL_FN uint32_t* flags() {
-  uint32_t* const at = words() + 64;
-  if (thread_x() == 0) at[0] = at[1] = 0;
-  sync_threads();
-  return at;
-}
 
 // ---- flags ----
 
