@@ -270,7 +270,7 @@ void CudaRun::operator()() const {
   used_on_current_stream(*arrays);
 }
 
-/// Several runs on tensor cores: a part of few rows and one of many in one launch, as far as there are both.
+/// Several runs on tensor cores: a part of few rows and one of many in one persistent launch, as far as there are both.
 struct PairedRuns {
   struct Launch {
     std::optional<size_t> few, many;  // of all parts, in their order
@@ -301,6 +301,8 @@ void PairedRuns::operator()() const {
     else
       run.run_on(*run.arrays, keep);
   }
+  for (const Launch& l : launches)
+    if (l.few && l.many) words += cuda::kTurnCounters;
   const Tensor counters = counters_of(device, words);
   uint32_t* next = words ? counters.data_as<uint32_t>() : nullptr;
   for (Ready& r : ready)
@@ -312,10 +314,15 @@ void PairedRuns::operator()() const {
       continue;
     }
     const Ready &few = ready[*l.few], &many = ready[*l.many];
-    const AttentionPairParams both{few.all.base, many.all.base,
-                                   cuda::attention_share(few.part->tiles, many.part->tiles)};
-    jit::launch(*l.kernel, both,
-                cuda::attention_pair_launch(many.part->config, both.many, few.part->tiles + many.part->tiles, true));
+    const AttentionCudaConfig& config = many.part->config;
+    const int64_t resident = int64_t{jit::multiprocessors(device)} *
+                             jit::occupancy(*l.kernel, config.threads, static_cast<size_t>(pair_shared_bytes(config)));
+    const AttentionPairParams both{
+        few.all.base, many.all.base,
+        cuda::attention_turns(config, static_cast<int64_t>(few.part->tiles), static_cast<int64_t>(many.part->tiles),
+                              many.all.base.a.num_kv_heads, resident, std::exchange(next, next + cuda::kTurnCounters))};
+    const cuda::Launch launch = cuda::attention_pair_launch(config, both.turns, true);
+    if (launch.grid[0] != 0) jit::launch(*l.kernel, both, launch);
   }
   for (const CudaRun& run : runs)
     if (!run.plan->graph) used_on_current_stream(*run.arrays);
@@ -368,6 +375,7 @@ std::optional<AttentionCudaConfig> pair_of(const CudaRun& few_run, const Part& f
     return {};
   both.copy = static_cast<short>(std::min(few_run.copy, many_run.copy)),
   both.scale_copy = static_cast<short>(std::min(few_run.scale_copy, many_run.scale_copy));
+  if (!cuda::attention_pair_fits(both, jit::arch_number(few_run.device))) return {};
   return both;
 }
 op::Prepared prepare_pairs(std::vector<CudaRun> runs) {
