@@ -5,6 +5,7 @@
 
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/ops/attention/kernels/cuda/params.h"
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
 #include "flashinfer/ops/sparse/op.h"
@@ -152,8 +153,8 @@ TEST(OneLaunch, ABatchOfPrefillsBesideOneOfDecodes) {
   });
 }
 
-/// Rows and keys of requests; heads. BatchAttention takes both kinds of them in one launch of four blocks, or of one a
-/// work item where there are fewer, and gives the bits of the wrappers' launches.
+/// Rows and keys of requests; heads. BatchAttention takes them in one launch of four blocks, or of one a work item
+/// where there are fewer, and gives the bits of the wrappers' launches.
 struct Batch {
   std::vector<std::array<int32_t, 2>> requests;
   int64_t heads, kv_heads, dim;
@@ -164,8 +165,10 @@ TEST(OneLaunch, BlocksOfAPersistentLaunchTakeTileAfterTile) {
       {{{1, 9}, {20, 40}}, 1, 1, 64, 2},                   // an item for each of two blocks
       {{{1, 0}, {3, 7}, {0, 30}, {18, 18}}, 2, 1, 64, 3},  // no keys, no rows
       {{{1, 700}, {1, 3}, {30, 300}, {1, 520}, {2, 90}, {150, 200}, {1, 256}, {70, 70}}, 4, 2, 128, 4},  // cut, many
-      {{{40, 400}, {40, 300}, {1, 12}}, 4, 2, 64, 4},  // most are of many rows
-      {{{1, 300}, {17, 70}, {1, 20}}, 1, 1, 512, 4},   // two blocks share V's columns
+      {{{40, 400}, {40, 300}, {1, 12}}, 4, 2, 64, 4},        // most are of many rows
+      {{{1, 300}, {17, 70}, {1, 20}}, 1, 1, 512, 4},         // two blocks share V's columns
+      {{{1, 700}, {2, 40}, {1, 300}, {0, 9}}, 4, 2, 64, 4},  // few rows alone
+      {{{80, 90}, {20, 40}}, 2, 1, 64, 3},                   // many rows alone
   };
   for (size_t i = 0; i < batches.size(); ++i) {
     const Batch& b = batches[i];
@@ -207,13 +210,17 @@ TEST(OneLaunch, BlocksOfAPersistentLaunchTakeTileAfterTile) {
 /// The decodes' buffers have room for many more tiles than a plan makes: blocks that come to the first of these take
 /// the prefill's, and a list is found anew by each run.
 TEST(OneLaunch, APodWithSurplusTilesFollowsEveryPlan) {
-  const Buffers b;
+  const Buffers b, more;
+  const Tensor many_pages = there(Tensor::zeros({50 * kPages}, DType::kI32));
   PodInit init{.float_workspace_buffer = workspace()};
   PODWithPagedKVCacheWrapper plain(init);
   init.use_cuda_graph = true;
   init.paged_kv_indptr_buffer = b.indptr, init.paged_kv_indices_buffer = b.indices,
   init.paged_kv_last_page_len_buffer = b.last;
   PODWithPagedKVCacheWrapper graph(init);
+  init.paged_kv_indptr_buffer = more.indptr, init.paged_kv_indices_buffer = many_pages,
+  init.paged_kv_last_page_len_buffer = more.last;
+  PODWithPagedKVCacheWrapper larger(init);
   const Tensor q_d = normal({3, kHeads, kDim}, 2), q_p = normal({150, kHeads, kDim}, 3),
                k = normal({200, kKvHeads, kDim}, 4), v = normal({200, kKvHeads, kDim}, 5);
   uint64_t seed = 0;
@@ -227,7 +234,7 @@ TEST(OneLaunch, APodWithSurplusTilesFollowsEveryPlan) {
                        .head_dim = kDim,
                        .page_size = kPage,
                        .q_data_type = DType::kF16};
-    graph.plan(plan), plain.plan(plan);
+    graph.plan(plan), plain.plan(plan), larger.plan(plan);
     const PodRun run{.q_p = q_p,
                      .k_p = k,
                      .v_p = v,
@@ -243,6 +250,17 @@ TEST(OneLaunch, APodWithSurplusTilesFollowsEveryPlan) {
       ASSERT_EQ(seen.launches().size(), 1u);
       EXPECT_EQ(seen.launches()[0].launch.grid[0], 4u);
     }
+    // Room for fifty times the tiles costs nothing.
+    uint64_t atomics[2], bytes[2];
+    for (int i = 0; i < 2; ++i) {
+      const jit::Emulation seen(0, true);
+      const op::Results got = (i ? larger : graph).run(run);
+      for (int r = 0; r < 3; ++r) expect_same(got[r], want[r]);
+      const emu::Counts& counts = *seen.launches().at(0).counts;
+      atomics[i] = counts.atomics, bytes[i] = counts.global_load_bytes;
+    }
+    EXPECT_LE(atomics[1], atomics[0] + 8);  // a block may come to the end of both lists once more
+    EXPECT_LE(bytes[1], bytes[0] + 4 * 128 * sizeof(AttentionTile));
   }
 }
 

@@ -217,8 +217,9 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionCuda
 constexpr bool attention_pair_wide(DType kv, int head_dim_qk, int head_dim_vo, int arch) {
   return !attention_narrow(kv) && head_dim_qk >= head_dim_vo && (arch >= 90 || head_dim_qk <= 64);
 }
-/// Whether there is a kernel of both kinds: what has none would spill.
+/// Whether tiles of many rows run in persistent launches: what does not would spill there, or takes 256 threads.
 constexpr bool attention_pair_fits(const AttentionCudaConfig& many, int arch) {
+  if (many.threads != 128) return false;
   if (many.wide) return attention_pair_wide(many.kv, many.dqk, many.dvo, arch);
   return !(many.copy < 16 && std::max(many.dqk, many.dvo) > 128);
 }

@@ -98,6 +98,7 @@ class Turn {
 
 }  // namespace attn
 
+/// C: of the tiles of many rows; or of those of few, where the launch has no others.
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN void attention_pair(const AttentionPairParams& p) {
   using Turn = attn::Turn<turns_at(C), C.parts()>;
@@ -105,9 +106,9 @@ FI_GLOBAL_FN void attention_pair(const AttentionPairParams& p) {
   const auto ahead = [&](bool empty) { Turn::take(p.turns, empty); };
 #pragma unroll 1
   for (Turn::begin(p.turns); Turn::kind() != Turn::kNone; Turn::advance())
-    if (Turn::kind() == Turn::kFew)
+    if (C.warps_k > 1 || Turn::kind() == Turn::kFew)
       attn::run_tile<few_beside(C), attn::NoHooks, Turn>(p.few, p.few.a, ahead);
-    else
+    else if constexpr (C.warps_k == 1)
       attn::run_tile<C, attn::NoHooks, Turn>(p.many, p.many.a, ahead);
   Turn::end(p.turns);
   depend_launch();
