@@ -3,9 +3,10 @@
 // each with the bits of the launches that it replaces, under four schedules.
 #include <gtest/gtest.h>
 
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
-#include "flashinfer/ops/attention/kernels/cuda/params.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
 #include "flashinfer/ops/sparse/op.h"
@@ -262,6 +263,40 @@ TEST(OneLaunch, APodWithSurplusTilesFollowsEveryPlan) {
     EXPECT_LE(atomics[1], atomics[0] + 8);  // a block may come to the end of both lists once more
     EXPECT_LE(bytes[1], bytes[0] + 4 * 128 * sizeof(AttentionTile));
   }
+}
+
+/// A graph is replayed over the same counters.
+TEST(OneLaunch, TheLastBlockLeavesTheCountersAsTheyWere) {
+  static constexpr jit::Kernel kPair{"flashinfer/ops/attention/kernels/cuda/pair.cuh", "flashinfer::cu::attention_pair",
+                                     "flashinfer::AttentionPairParams"};
+  const AttentionCudaConfig config{.q = DType::kF16,
+                                   .kv = DType::kF16,
+                                   .o = DType::kF16,
+                                   .warps_k = 1,
+                                   .dqk = 64,
+                                   .dvo = 64,
+                                   .threads = 128,
+                                   .copy = 16};
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kPair>(config, kEmulator);
+  ASSERT_EQ(kernel.why_not, "");
+  const Tensor tiles = Tensor::zeros({100 * static_cast<int64_t>(sizeof(AttentionTile))}, DType::kU8, kEmulator),
+               counters = Tensor::zeros({cuda::kTurnCounters}, DType::kU32, kEmulator);
+  AttentionPairParams p{};
+  p.few.tiles = p.many.tiles = reinterpret_cast<const AttentionTile*>(tiles.data());
+  p.few.a.num_kv_heads = p.many.a.num_kv_heads = 2;
+  for (const auto& [few, many] : {std::pair{30, 20}, {100, 0}, {0, 3}}) {
+    p.turns = cuda::attention_turns(config, few, many, 2, 4, counters.data_as<uint32_t>());
+    for (int run = 0; run < 2; ++run) {
+      jit::launch(kernel, p, cuda::attention_pair_launch(config, p.turns, true));
+      EXPECT_EQ(values(counters), std::vector<int32_t>(3)) << few << " and " << many;
+    }
+  }
+}
+TEST(OneLaunch, ALaunchHasFewerThan2To31Items) {
+  const AttentionCudaConfig config{.threads = 128, .halves = 1};
+  EXPECT_EQ(cuda::attention_turns(config, 1 << 20, 1, 1023, 264, nullptr).items[0], 1023u << 21);
+  expect_error(kValue, "1048576 tiles of few rows and 0 of many for 2048 heads are 2147483648 work items",
+               [&] { cuda::attention_turns(config, 1 << 20, 0, 1024, 264, nullptr); });
 }
 
 /// Heads with other block sizes and blocks: each as if it were attended alone. A row block sees 600 keys, in chunks.
