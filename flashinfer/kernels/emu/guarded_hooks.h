@@ -54,7 +54,6 @@ FI_EMU_HOOK void* __asan_memset(void* to, int value, size_t n) {
   FI_EMU_ACCESS(to, n, flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
   return __builtin_memset(to, value, n);
 }
-#undef FI_EMU_ACCESS
 
 // Red zones that are not written by instructions of their own.
 FI_EMU_HOOK void __asan_handle_no_return() {}

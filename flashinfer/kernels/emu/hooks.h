@@ -7,6 +7,8 @@
 // and, with FI_EMU_GUARDED and -fsanitize=kernel-address, the guarded form, which has a red zone around each variable on
 // the stack.
 #pragma once
+#include <string.h>
+
 #include "flashinfer/kernels/emu/api.h"
 
 namespace flashinfer::emu {
@@ -59,8 +61,22 @@ FI_EMU_HOOK void* __tsan_memset(void* to, int value, size_t n) {
   FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
   return __builtin_memset(to, value, n);
 }
-#undef FI_EMU_ACCESS
 #endif
+
+// g++ expands these in kernels without a call that the hooks see. Wrappers use the builtins, which stay as they are.
+FI_EMU_HOOK void* flashinfer_emu_memcpy(void* to, const void* from, size_t n) {
+  FI_EMU_ACCESS(from, static_cast<uint32_t>(n), flashinfer::emu::kRead | flashinfer::emu::kUnaligned);
+  FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
+  return __builtin_memmove(to, from, n);
+}
+FI_EMU_HOOK void* flashinfer_emu_memset(void* to, int value, size_t n) {
+  FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
+  return __builtin_memset(to, value, n);
+}
+#undef FI_EMU_ACCESS
+#define memcpy(to, from, n) flashinfer_emu_memcpy(to, from, n)
+#define memmove(to, from, n) flashinfer_emu_memcpy(to, from, n)
+#define memset(to, value, n) flashinfer_emu_memset(to, value, n)
 
 // -fsanitize=bounds calls this before an access to an array of known length with an index out of range: kernels keep
 // arrays in registers or local memory, which the hooks above do not see.

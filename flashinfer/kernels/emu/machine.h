@@ -73,6 +73,7 @@ struct Thread : ThreadInfo {
   Block* of = nullptr;
   Warp* warp = nullptr;
   bool done = false;
+  bool gives_way = false;           // until others have run: it only repeats its last accesses
   bool depended = true;             // the previous kernel has ended, as far as this thread knows
   const char* waits_for = nullptr;  // null: can run
   const void* waits_at = nullptr;
@@ -158,9 +159,13 @@ enum Scope : uint32_t { kScopeOfBlock, kScopeOfGpu, kScopeOfSystem, kScopes };
 
 /// How a machine runs a launch.
 struct Mode {
-  bool guarded = false;   // the kernels are guarded forms: only accesses that leave a local variable are reported
-  bool reversed = false;  // blocks and threads in the opposite order
-  bool undone = false;    // what it writes is taken back: it ends where not all of that could be kept
+  /// By number: always the first (last) thread that can run, blocks likewise. Of two threads that do something between
+  /// the same barriers, kAscending has one first and kDescending the other.
+  enum class Order { kBySeed, kAscending, kDescending };
+  Order order = Order::kBySeed;
+  bool guarded = false;  // the kernels are guarded forms: only accesses that leave a local variable are reported
+  bool undone = false;   // what it writes is taken back: it ends where not all of that could be kept
+  bool by_number() const { return order != Order::kBySeed; }
 };
 
 class Machine {
@@ -355,6 +360,7 @@ class Machine {
   std::unordered_map<uintptr_t, SyncVariable> variables_;
   std::vector<int32_t> joined_;  // of sync_warp
   bool chose_an_order_ = false;
+  bool woke_ = false;            // threads, since the running one was chosen
   bool exact_ = false;           // an atomic has released: later gangs may be ordered after earlier ones
   bool waited_ = false;          // a thread has waited for the previous kernel
   std::unique_ptr<Counter> counter_;

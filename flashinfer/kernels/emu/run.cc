@@ -233,7 +233,6 @@ void Machine::start_gang(uint64_t first) {
     for (uint32_t i = 0; i < gpu.most_threads; ++i)
       if (i < gpu.threads) reset(*threads_[gpu.first_thread + i]);
   }
-  if (mode_.reversed) std::reverse(ready_.begin(), ready_.end());
 }
 
 /// The next launch of a GPU, whose last one has ended: all that one did comes before.
@@ -257,6 +256,18 @@ void Machine::start_launch(Gpu& g) {
 
 Thread* Machine::next() {
   if (ready_.empty()) return nullptr;
+  if (mode_.by_number()) {
+    const auto better = [&](const Thread* a, const Thread* b) {
+      return mode_.order == Mode::Order::kAscending ? a->index < b->index : a->index > b->index;
+    };
+    size_t best = 0;
+    for (size_t i = 1; i < ready_.size(); ++i)
+      if (!ready_[i]->gives_way && (ready_[best]->gives_way || better(ready_[i], ready_[best]))) best = i;
+    Thread* const t = ready_[best];
+    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(best));
+    woke_ = t->gives_way = false;
+    return t;
+  }
   if (options_.seed) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
   Thread* t = ready_.front();
   ready_.pop_front();
@@ -306,9 +317,10 @@ void Machine::block_on(const char* what, const void* pc) {
 void Machine::wake(Thread* t) {
   t->waits_for = nullptr;
   ready_.push_back(t);
+  woke_ = true;
 }
 void Machine::preempt() {
-  if (options_.seed == 0 || --budget_ > 0) return;
+  if (mode_.by_number() ? !std::exchange(woke_, false) : options_.seed == 0 || --budget_ > 0) return;
   ready_.push_back(now_);
   leave();
 }
@@ -341,7 +353,7 @@ Report Machine::run() {
   for (uint64_t i = 0; i < gangs; ++i) order[i] = i;
   if (options_.seed)
     for (uint64_t i = gangs; i > 1; --i) std::swap(order[i - 1], order[next_random() % i]);
-  if (mode_.reversed) std::reverse(order.begin(), order.end());
+  if (mode_.order == Mode::Order::kDescending) std::reverse(order.begin(), order.end());
   for (const uint64_t g : order) {
     start_gang(g);
     run_gang();
@@ -392,16 +404,14 @@ Report find_bad_locals(std::span<const std::vector<Work>> gpus, const Options& o
   return r;
 }
 
-/// The launches again, from the memory that `undo` has kept, with blocks and threads in order and in the opposite order:
-/// the order of two atomic operations on one word hides a race in one of them. Memory stays as it is.
+/// The launches again, from the memory that `undo` has kept, by number in both directions: the order of two atomic
+/// operations on one word may hide a race in one of them. Memory stays as it is.
 Report try_other_orders(std::span<const std::vector<Work>> gpus, Options options, Undo& undo) {
   Report r;
   undo.exchange();
-  const bool in_order = options.seed == 0;
   options.seed = 0, options.count = false;
-  for (const bool reversed : {true, false}) {
-    if (!reversed && in_order) break;
-    Machine m(gpus, options, {.reversed = reversed, .undone = true});
+  for (const Mode::Order order : {Mode::Order::kDescending, Mode::Order::kAscending}) {
+    Machine m(gpus, options, {.order = order, .undone = true});
     r = run_machine(m, options.idle_seconds);
     m.undo().exchange();
     if (!r.error.empty()) break;

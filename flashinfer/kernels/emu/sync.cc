@@ -211,8 +211,8 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
     }
   }
   w.open.erase(w.open.begin() + static_cast<std::ptrdiff_t>(i));
-  for (uint32_t i = 0; i < 32; ++i)
-    if (const uint32_t j = mode_.reversed ? 31 - i : i; (mask >> j & 1) && j != lane) wake(w.lane[j]);
+  for (uint32_t j = 0; j < 32; ++j)
+    if ((mask >> j & 1) && j != lane) wake(w.lane[j]);
 }
 
 /// cluster_[0] is the phase being gathered, cluster_[1] keeps what the phase before made known.
