@@ -21,6 +21,7 @@ const Bug kBugs[] = {
     {"struct_in_function", launch(1, 32, 0), "4 bytes past the end of 's' (24 bytes)"},
     {"wide_in_function", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},
     {"bytes_in_function", launch(1, 32, 0), "1 bytes past the end of 'x' (13 bytes)"},
+    {"copied_to", launch(1, 32, 0), "write of 36 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
     {"block_has_ended", launch(1, 32, 0), "of 'x' (16 bytes), whose block has ended"},
     {"function_has_returned", launch(1, 32, 0), "of a function that has returned"},
     {"added_in_place", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},

@@ -85,7 +85,7 @@ std::string describe_local(uintptr_t at, size_t bytes, uintptr_t stack_begin) {
     text.ignore(1);
     std::string name(length, ' ');
     if (!text.read(name.data(), static_cast<std::streamsize>(length))) return {};
-    if (const size_t line = name.find(':'); line != std::string::npos) name.resize(line);
+    name.resize(std::min(name.size(), name.find_first_of(":.")));  // without its line, and what clang adds
     const uintptr_t begin = frame + place, end = begin + size;
     const std::string variable = str("'", name, "' (", size, " bytes)");
     std::string where;

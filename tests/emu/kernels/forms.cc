@@ -523,16 +523,6 @@ FI_GLOBAL_FN void barrier_in_loop(const P& p) {
   }
 }
 
-// ---- local arrays ----
-
-template <bool kBug>
-FI_GLOBAL_FN void wide_load_of_local(const P& p) {
-  alignas(16) float x[4] = {1, 2, 3, 4};
-  x[thread_x() % 4] = p.in[0];
-  const Pack<float, 4> y = *reinterpret_cast<const Pack<float, 4>*>(x + (kBug ? thread_x() % 2 * 4 : 0));
-  p.out[thread_x()] = y[thread_x() % 4];
-}
-
 // ---- copies by the compiler's functions ----
 
 template <bool kBug>
@@ -553,8 +543,15 @@ FI_GLOBAL_FN void cleared_by_one(const P& p) {
   p.out[thread_x()] = tile()[thread_x()];
 }
 
-// ---- local ----
+// ---- local arrays ----
 
+template <bool kBug>
+FI_GLOBAL_FN void wide_load_of_local(const P& p) {
+  alignas(16) float x[4] = {1, 2, 3, 4};
+  x[thread_x() % 4] = p.in[0];
+  const Pack<float, 4> y = *reinterpret_cast<const Pack<float, 4>*>(x + (kBug ? thread_x() % 2 * 4 : 0));
+  p.out[thread_x()] = y[thread_x() % 4];
+}
 template <bool kBug>
 FI_GLOBAL_FN void backwards(const P& p) {
   float x[4] = {p.in[0], p.in[1], p.in[2], p.in[3]};

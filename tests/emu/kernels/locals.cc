@@ -108,6 +108,12 @@ FI_GLOBAL_FN void bytes_in_function(const P& p) {
   for (int i = 0, n = eight(p) + (kBug ? 6 : 5); i < n; ++i) *at++ = static_cast<uint8_t>(i);
   p.out[thread_x()] = x[thread_x() % 13];
 }
+template <bool kBug>
+FI_GLOBAL_FN void copied_to(const P& p) {
+  float x[8];
+  memcpy(x, p.in, (eight(p) + (kBug ? 1 : 0)) * sizeof(float));
+  p.out[thread_x()] = x[thread_x() % 8];
+}
 /// The variable is gone when its pointer is used.
 template <bool kBug>
 FI_GLOBAL_FN void block_has_ended(const P& p) {
@@ -157,4 +163,4 @@ using namespace flashinfer;
 // clang-format off
 PAIR(walking_pointer) PAIR(walking_by_number) PAIR(walking_store) PAIR(walking_back) PAIR(into_the_next)
 PAIR(given_to_function) PAIR(filled_by_function) PAIR(index_in_function) PAIR(struct_in_function) PAIR(wide_in_function)
-PAIR(bytes_in_function) PAIR(block_has_ended) PAIR(function_has_returned) PAIR(added_in_place)
+PAIR(bytes_in_function) PAIR(copied_to) PAIR(block_has_ended) PAIR(function_has_returned) PAIR(added_in_place)
