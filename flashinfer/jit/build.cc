@@ -204,8 +204,7 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
       process::Options options;
       options.cwd = temporary;
       const process::Result r = process::run(commands[1], options);
-      if (!r.ok() && verbose)
-        write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));
+      if (!r.ok() && verbose) write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));
     });
   const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
   if (guarded.valid()) guarded.get();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Artifacts on disk: <base>/.cache/flashinfer/<version>/<target>/<name>-<hash>/ holds kernel.cc, kernel.so (GPUs:
-// kernel.cu, kernel.cubin; the emulator: kernel.guarded.so too), meta.json, compile_command.txt and compile_command.sh. A folder is published complete, by
-// rename; a damaged one is treated as missing.
+// kernel.cu, kernel.cubin; the emulator: kernel.guarded.so too), meta.json, compile_command.txt and compile_command.sh.
+// A folder is published complete, by rename; a damaged one is treated as missing.
 #pragma once
 #include <cstdint>
 #include <optional>

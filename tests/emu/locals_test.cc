@@ -10,9 +10,11 @@ namespace flashinfer::emu {
 namespace {
 
 const Bug kBugs[] = {
-    {"walking_pointer", launch(1, 32, 0), "read of 4 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
+    {"walking_pointer", launch(1, 32, 0),
+     "read of 4 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
     {"walking_by_number", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},
-    {"walking_store", launch(1, 32, 0), "write of 4 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
+    {"walking_store", launch(1, 32, 0),
+     "write of 4 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
     {"walking_back", launch(1, 32, 0), "4 bytes before 'x' (32 bytes)"},
     {"into_the_next", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},
     {"given_to_function", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},
@@ -21,7 +23,8 @@ const Bug kBugs[] = {
     {"struct_in_function", launch(1, 32, 0), "4 bytes past the end of 's' (24 bytes)"},
     {"wide_in_function", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},
     {"bytes_in_function", launch(1, 32, 0), "1 bytes past the end of 'x' (13 bytes)"},
-    {"copied_to", launch(1, 32, 0), "write of 36 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
+    {"copied_to", launch(1, 32, 0),
+     "write of 36 bytes of local memory out of bounds, 4 bytes past the end of 'x' (32 bytes)"},
     {"block_has_ended", launch(1, 32, 0), "of 'x' (16 bytes), whose block has ended"},
     {"function_has_returned", launch(1, 32, 0), "of a function that has returned"},
     {"added_in_place", launch(1, 32, 0), "4 bytes past the end of 'x' (32 bytes)"},

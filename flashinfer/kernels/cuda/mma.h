@@ -45,8 +45,9 @@ FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
 
 #if !defined(__CUDACC__)
 namespace emulated {
-#define FI_TWIN \
-  __attribute__((noinline, no_sanitize("thread", "address", "bounds", "bounds-strict", "object-size"), optimize("O3"))) inline
+#define FI_TWIN                                                                                        \
+  __attribute__((noinline, no_sanitize("thread", "address", "bounds", "bounds-strict", "object-size"), \
+                 optimize("O3"))) inline
 struct Matrix {
   const void* row;
   uint32_t count, transposed, r[4];
@@ -90,7 +91,8 @@ struct Mma {
 /// Elements in f32, without branches, so that loops over them vectorise (the conversions of scalar.h took most of the
 /// time of an emulated mma).
 __attribute__((always_inline, no_sanitize("thread", "address"))) inline float widen(uint32_t bits, int exponent_bits,
-                                                                         int mantissa_bits, bool finite_only) {
+                                                                                    int mantissa_bits,
+                                                                                    bool finite_only) {
   const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1),
                  sign = bits >> (exponent_bits + mantissa_bits) << 31;
   const float scale =

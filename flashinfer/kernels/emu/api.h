@@ -90,8 +90,8 @@ struct Api {
   void (*array_bounds)(int64_t index, const char* type, const void* pc);
   /// An access of type `type` through a pointer lies outside the local variable that the pointer is of.
   void (*object_bounds)(const char* type, const void* pc);
-  /// In the guarded form: an access to the running thread's stack is not of a living variable. `returned`: it lies below
-  /// the frames of all functions that run.
+  /// In the guarded form: an access to the running thread's stack is not of a living variable. `returned`: it lies
+  /// below the frames of all functions that run.
   void (*local_bounds)(const void* p, uint32_t bytes, uint32_t flags, uint32_t returned, const void* pc);
 };
 

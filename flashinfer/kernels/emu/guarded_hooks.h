@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hooks of an artifact's guarded form. -fsanitize=kernel-address puts red zones around variables on the stack and
-// writes into shadow memory, a byte for each 8, which of them a function may touch; it calls these functions before each
-// access that may leave its variable. The emulator maps the shadow memory of its threads' stacks (guarded.cc).
+// writes into shadow memory, a byte for each 8, which of them a function may touch; it calls these functions before
+// each access that may leave its variable. The emulator maps the shadow memory of its threads' stacks (guarded.cc).
 #pragma once
 #include "flashinfer/kernels/emu/api.h"
 
@@ -27,8 +27,7 @@ FI_EMU_PLAIN void guarded_access(const void* p, size_t bytes, uint32_t flags, co
 #undef FI_EMU_PLAIN
 }  // namespace flashinfer::emu
 
-#define FI_EMU_ACCESS(p, n, flags) \
-  flashinfer::emu::guarded_access(p, n, flags, __builtin_frame_address(0), FI_EMU_PC)
+#define FI_EMU_ACCESS(p, n, flags) flashinfer::emu::guarded_access(p, n, flags, __builtin_frame_address(0), FI_EMU_PC)
 #define FI_EMU_SIZE(n)                                                                                \
   FI_EMU_HOOK void __asan_load##n##_noabort(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead); } \
   FI_EMU_HOOK void __asan_store##n##_noabort(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite); }

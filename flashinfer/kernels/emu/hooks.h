@@ -4,8 +4,8 @@
 // cu.h, once in an artifact.
 //
 // An artifact has two forms (docs/emulator.md, "Local memory"): with -fsanitize=thread, whose calls show every access;
-// and, with FI_EMU_GUARDED and -fsanitize=kernel-address, the guarded form, which has a red zone around each variable on
-// the stack.
+// and, with FI_EMU_GUARDED and -fsanitize=kernel-address, the guarded form, which has a red zone around each variable
+// on the stack.
 #pragma once
 #include <string.h>
 
@@ -108,7 +108,7 @@ struct TypeMismatch {
 FI_EMU_HOOK void __ubsan_handle_type_mismatch_v1(flashinfer::emu::TypeMismatch* data, uintptr_t) {
   flashinfer::emu::api->object_bounds(data->type->name, FI_EMU_PC);
 }
-extern "C" __attribute__((visibility("default"), used, no_sanitize("thread", "address"))) inline void flashinfer_emu_bind(
-    void* hooks) {
+extern "C" __attribute__((visibility("default"), used, no_sanitize("thread", "address"))) inline void
+flashinfer_emu_bind(void* hooks) {
   flashinfer::emu::api = static_cast<flashinfer::emu::Api*>(hooks);
 }

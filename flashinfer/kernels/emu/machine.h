@@ -360,9 +360,9 @@ class Machine {
   std::unordered_map<uintptr_t, SyncVariable> variables_;
   std::vector<int32_t> joined_;  // of sync_warp
   bool chose_an_order_ = false;
-  bool woke_ = false;            // threads, since the running one was chosen
-  bool exact_ = false;           // an atomic has released: later gangs may be ordered after earlier ones
-  bool waited_ = false;          // a thread has waited for the previous kernel
+  bool woke_ = false;    // threads, since the running one was chosen
+  bool exact_ = false;   // an atomic has released: later gangs may be ordered after earlier ones
+  bool waited_ = false;  // a thread has waited for the previous kernel
   std::unique_ptr<Counter> counter_;
 };
 

@@ -61,8 +61,8 @@ void Machine::object_bounds(const char* type, const void* pc) {
 
 void Machine::local_bounds(const void* p, uint32_t bytes, uint32_t flags, bool returned, const void* pc) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-  const std::string where = returned ? "of a function that has returned"
-                                     : describe_local(at, bytes, api_table.stack_begin);
+  const std::string where =
+      returned ? "of a function that has returned" : describe_local(at, bytes, api_table.stack_begin);
   report("local",
          str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of local memory out of bounds",
              where.empty() ? "" : ", ", where, " (%1)"),

@@ -19,7 +19,8 @@ std::unique_ptr<char[]> copy_of(const void* from, size_t bytes) {
 void Undo::keep_piece(const Range& range, uintptr_t piece) {
   recent_[piece / kPiece % kRecent] = piece;
   if (full() || !known_.insert(piece).second) return;
-  const size_t offset = piece - reinterpret_cast<uintptr_t>(range.begin), bytes = std::min(kPiece, range.bytes - offset);
+  const size_t offset = piece - reinterpret_cast<uintptr_t>(range.begin),
+               bytes = std::min(kPiece, range.bytes - offset);
   bytes_ += bytes;
   uint8_t* const written = range.written == nullptr ? nullptr : range.written + offset / 8;
   char* const begin = reinterpret_cast<char*>(piece);

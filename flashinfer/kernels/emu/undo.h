@@ -17,7 +17,8 @@ class Undo {
   void keep(const Range& range, uintptr_t at, size_t bytes) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(range.begin);
     for (size_t i = (at - begin) / kPiece; i <= (at + bytes - 1 - begin) / kPiece; ++i)
-      if (const uintptr_t piece = begin + i * kPiece; recent_[piece / kPiece % kRecent] != piece) keep_piece(range, piece);
+      if (const uintptr_t piece = begin + i * kPiece; recent_[piece / kPiece % kRecent] != piece)
+        keep_piece(range, piece);
   }
   /// More was touched than is kept: nothing can be taken back any more.
   bool full() const { return bytes_ > kMostBytes; }
