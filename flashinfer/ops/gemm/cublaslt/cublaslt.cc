@@ -257,7 +257,12 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
   if (p.blocks_a && (alignment_of(p.blocks_a) < 16 || alignment_of(p.blocks_b) < 16))
     return "scales of blocks must begin at 16 bytes";
   if (p.fp4)  // counted in numbers, two a byte
-    for (Matrix* m : {&k.a, &k.b}) m->type = cublaslt::kR4FE2M1, m->rows *= 2, m->ld *= 2;
+    for (Matrix* m : {&k.a, &k.b}) m->type = cublaslt::kR4FE2M1, m->rows *= 2, m->ld *= 2, m->batch_stride *= 2;
+  // Whole tiles follow one another. NVIDIA does not say whether a matrix of others begins in a tile of its own.
+  const int64_t m = k.b.columns, n = k.a.columns, blocks_of_tile = (p.fp4 ? 16 : 32) * 4;
+  if (p.blocks_a && k.batch > 1 && (m % 128 != 0 || n % 128 != 0 || k.a.rows % blocks_of_tile != 0))
+    return str("scales of blocks of a batch need whole tiles, m and n multiples of 128 and k of ", blocks_of_tile,
+               ", but m is ", m, ", n ", n, " and k ", k.a.rows);
   return {};
 }
 

@@ -12,8 +12,9 @@ struct LtProduct {
   TensorView a, b, out;                                // [..., m, k], [..., k, n], [..., m, n]
   const TensorView* bias = nullptr;                    // [n]
   const float *scale_a = nullptr, *scale_b = nullptr;  // on the device, fp8 only
-  // Scales of blocks along k, on the device, 128x4, of matrices of rank 2: ue8m0 for 32 (MXFP8, a and b are e4m3) or
-  // e4m3 for 16 (NVFP4: `fp4`, a and b are bytes of two numbers, [m, k / 2] and [k / 2, n]).
+  // Scales of blocks along k, on the device, 128x4, those of each matrix of a batch behind the last one's: ue8m0 for 32
+  // (MXFP8, a and b are e4m3) or e4m3 for 16 (NVFP4: `fp4`, a and b are bytes of two numbers, [m, k / 2] and
+  // [k / 2, n]).
   const void *blocks_a = nullptr, *blocks_b = nullptr;
   bool fp4 = false;
   const float* alpha = nullptr;  // on the device: multiplies the product, with blocks only
