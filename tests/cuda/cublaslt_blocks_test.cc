@@ -20,11 +20,6 @@ class CublasLtBlocks : public CublasLt {
     on(10, 0);
     lt_->ms = {0};  // as fast as the own kernel: the first way is kept
   }
-  void on(int major, int minor) {
-    gpu().major = major, gpu().minor = minor;
-    again();
-    cublaslt::detail::forget();
-  }
   Tensor bytes(std::vector<int64_t> shape, const std::vector<int>& of, DType dtype = DType::kU8) {
     Tensor t = Tensor::empty(shape, dtype);
     for (int64_t i = 0; i < t.numel(); ++i)

@@ -58,11 +58,16 @@ void store(int type, void* p, int64_t i, float x) {
     static_cast<bf16_t*>(p)[i] = bf16_t(x);
 }
 
-/// Elements along k of a block of `mode`.
+/// f32 scales of blocks.
+bool is_grid(int mode) { return mode == kVec128F32 || mode == kBlock128F32; }
+/// Elements along k of a block of bytes of `mode`.
 int64_t block_of(int mode) { return mode == kVec16UE4M3 ? 16 : 32; }
-/// The scale of element k of line `line` of `lines`: tiles of 128 lines by 4 scales, in which lines l, l + 32, l + 64
-/// and l + 96 are neighbours; those of a matrix of a batch behind the last one's.
+/// The scale of element k of line `line` of `lines`. Bytes: tiles of 128 lines by 4 scales, in which lines l, l + 32,
+/// l + 64 and l + 96 are neighbours; those of a matrix of a batch behind the last one's.
 double block_scale(int mode, const void* scales, int64_t batch, int64_t line, int64_t lines, int64_t k, int64_t depth) {
+  const auto* floats = static_cast<const float*>(scales);
+  if (mode == kVec128F32) return floats[k / 128 * lines + line];
+  if (mode == kBlock128F32) return floats[line / 128 * round_up(ceil_div(depth, 128), 4) + k / 128];
   const int64_t block = block_of(mode), column = k / block, tiles = ceil_div(depth / block, 4);
   const uint8_t byte =
       static_cast<const uint8_t*>(scales)[((batch * ceil_div(lines, 128) + line / 128) * tiles + column / 4) * 512 +
@@ -85,8 +90,14 @@ bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& 
                    : a.type == kR4FE2M1            ? kVec16UE4M3
                    : d.scale_mode_a == kVec32UE8M0 ? kVec32UE8M0
                                                    : kScalar32F;
-  if (d.scale_mode_a != mode || d.scale_mode_b != mode) return false;
-  if (mode != kScalar32F && lt().gpu->major < 10) return false;
+  if (is_grid(d.scale_mode_a) || is_grid(d.scale_mode_b)) {
+    if (!is_grid(d.scale_mode_a) || !is_grid(d.scale_mode_b) || a.type < kR8FE4M3 || a.type > kR8FE5M2) return false;
+    if (d.scale_mode_a == kBlock128F32 && d.scale_mode_b == kBlock128F32) return false;
+    if (lt().version < 120900 || lt().gpu->major != 9 || lt().gpu->minor != 0) return false;
+    if (out.rows % 4 != 0 || out.columns % 4 != 0 || a.batch != 1) return false;
+  } else if (d.scale_mode_a != mode || d.scale_mode_b != mode || (mode != kScalar32F && lt().gpu->major < 10)) {
+    return false;
+  }
   // cuBLASLt takes them, but where the scales of the second matrix begin is documented for whole tiles alone.
   const int64_t tile = 4 * block_of(mode);
   if (mode != kScalar32F && a.batch > 1 &&
@@ -111,7 +122,8 @@ void multiply(const fake::LtCall& c) {
   const auto blocks = [&](int64_t batch, int64_t i, int64_t j, int64_t k, int64_t depth) {
     if (mode == kScalar32F) return 1.0;
     return block_scale(mode, host(c.description.scale_a), batch, i, static_cast<int64_t>(d.rows), k, depth) *
-           block_scale(mode, host(c.description.scale_b), batch, j, static_cast<int64_t>(d.columns), k, depth);
+           block_scale(c.description.scale_mode_b, host(c.description.scale_b), batch, j,
+                       static_cast<int64_t>(d.columns), k, depth);
   };
   const bool ta = c.description.transposed_a, tb = c.description.transposed_b;
   const auto depth = static_cast<int64_t>(ta ? a.rows : a.columns);
@@ -213,6 +225,10 @@ Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void*
   const bool on_device = static_cast<fake::LtDescription*>(description)->pointers == kPointersOnDevice;
   if (!on_device && (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0))
     return kInvalidValue;
+  const auto& described = *static_cast<fake::LtDescription*>(description);
+  for (const auto& [mode, scale] :
+       {std::pair(described.scale_mode_a, described.scale_a), {described.scale_mode_b, described.scale_b}})
+    if (mode != kScalar32F && reinterpret_cast<uintptr_t>(scale) % 16 != 0) return kInvalidValue;
   const double ms = lt().ms.at(algorithm->data[6]);
   if (ms < 0) return kNotSupported;
   fake::LtCall call{*static_cast<fake::LtDescription*>(description),

@@ -50,15 +50,6 @@ op::Prepared prepare_scaled_cuda(const B& a, const op::Call& call) {
   const Product p = Of(a);
   return prepare_cuda(p, {.matrices = p.batch}, call.device);
 }
-template <class B, Product (*Of)(const B&), void (*Reference)(const B&)>
-inline constexpr op::Candidate kScaledCandidates[] = {op::cuda<prepare_scaled_cuda<B, Of>>(),
-                                                      op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
-template <class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
-constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
-                               op::CaseTable cases) {
-  return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields,
-                                                     kScaledCandidates<B, Of, Reference>, cases);
-}
 /// cuBLASLt's product of `scaled`, beside the own kernel's in the search.
 template <class B, Product (*Of)(const B&)>
 op::Prepared prepare_cublaslt_or_own(const B& a, LtProduct scaled, const op::Call& call) {
@@ -67,15 +58,15 @@ op::Prepared prepare_cublaslt_or_own(const B& a, LtProduct scaled, const op::Cal
   return prepare_cublaslt(scaled, call.device);
 }
 template <class B, Product (*Of)(const B&), op::Prepared (*Lt)(const B&, const op::Call&), void (*Reference)(const B&)>
-inline constexpr op::Candidate kLtCandidates[] = {op::candidate<Lt>(op::Backend::kCublasLt),
-                                                  op::cuda<prepare_scaled_cuda<B, Of>>(),
-                                                  op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
+inline constexpr op::Candidate kScaledCandidates[] = {op::candidate<Lt>(op::Backend::kCublasLt),
+                                                      op::cuda<prepare_scaled_cuda<B, Of>>(),
+                                                      op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
 template <class B, void (*Validate)(const B&), Product (*Of)(const B&), op::Prepared (*Lt)(const B&, const op::Call&),
           void (*Reference)(const B&)>
 constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
                                op::CaseTable cases) {
   return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields,
-                                                     kLtCandidates<B, Of, Lt, Reference>, cases);
+                                                     kScaledCandidates<B, Of, Lt, Reference>, cases);
 }
 
 }  // namespace flashinfer::gemm
