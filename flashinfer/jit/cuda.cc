@@ -111,7 +111,15 @@ Resources resources(const CudaLoaded& loaded) {
 
 int occupancy(const CudaLoaded& loaded, int threads, size_t shared_bytes) {
   const CudaKernel& k = kernel_of(loaded);
-  return k.device.type == DeviceType::kCUDA ? cuda::occupancy(k.function, threads, shared_bytes) : 1;
+  if (k.device.type != DeviceType::kCUDA) return 1;
+  // A kernel is launched with one size of block and memory, so the driver is asked once.
+  const uint64_t key = static_cast<uint64_t>(threads) << 48 | static_cast<uint64_t>(shared_bytes) << 16;
+  uint64_t known = k.occupancy.load(std::memory_order_relaxed);
+  if (known >> 16 != key >> 16 || known == 0) {
+    known = key | static_cast<uint64_t>(cuda::occupancy(k.function, threads, shared_bytes));
+    k.occupancy.store(known, std::memory_order_relaxed);
+  }
+  return static_cast<int>(known & 0xffff);
 }
 
 int multiprocessors(Device device) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Used by the engine for CUDA kernels: a device's target, why it has none, and loading of artifacts.
 #pragma once
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct CudaKernel {
   Device device;
   cuda::Function function;                         // on a GPU
   void (*emulated)(const void* params) = nullptr;  // on the emulator
+  // The last answer of occupancy(): threads, shared bytes and blocks, in 16, 32 and 16 bits; 0: not asked yet.
+  mutable std::atomic<uint64_t> occupancy{0};
 };
 
 /// A CUDA kernel's header ends with .cuh.

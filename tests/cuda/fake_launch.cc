@@ -78,6 +78,7 @@ int cuFuncSetAttribute(Handle f, int attribute, int value) {
   return 0;
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Handle, int threads, size_t shared) {
+  ENTER();
   *n = std::min<int>(2048 / threads, shared ? static_cast<int>(233472 / shared) : 32);
   return 0;
 }

@@ -288,8 +288,45 @@ TEST_F(GraphAttention, AnotherStreamWaitsForThePlansArrays) {
   cuda::synchronize(0, stream_->get());
 }
 
+/// An item for each block that fits, and no more blocks than the GPU holds at once.
+TEST_F(GraphAttention, ABatchOfBothKindsIsAPersistentLaunch) {
+  const int64_t fits = cuda::device_info(0).sms * 6;  // blocks of 34 KB of shared memory
+  for (const auto& [requests, grid] : {std::pair<int32_t, int64_t>{3, 2 * 4}, {fits, fits}}) {
+    std::vector<int32_t> rows{0, 20}, pages{0, 1}, keys{16}, ids{0};
+    for (int32_t i = 0; i < requests; ++i)
+      rows.push_back(rows.back() + 1), pages.push_back(i + 2), keys.push_back(9), ids.push_back(0);
+    const Tensor qo = ints(rows), indptr = ints(pages), indices = ints(ids), len = ints(keys),
+                 q = zeros({rows.back(), 8, 64}), cache = zeros({1, 2, 16, 2, 64}), out = zeros({rows.back(), 8, 64});
+    BatchAttention batch;
+    batch.plan({.qo_indptr = qo,
+                .kv_indptr = indptr,
+                .kv_indices = indices,
+                .kv_len_arr = len,
+                .num_qo_heads = 8,
+                .num_kv_heads = 2,
+                .head_dim_qk = 64,
+                .head_dim_vo = 64,
+                .page_size = 16,
+                .q_data_type = DType::kBF16,
+                .kv_data_type = DType::kBF16});
+    gpu().launches.clear(), gpu().calls.clear();
+    BatchAttentionRun run{.q = q, .kv_cache = op::PagedKv(cache.view())};
+    run.out = out.view();
+    for (int i = 0; i < 3; ++i) batch.run(run);
+    EXPECT_LE(gpu().calls["cuOccupancyMaxActiveBlocksPerMultiprocessor"], 1);  // its answer is kept
+    cuda::synchronize(0, stream_->get());
+    std::vector<int64_t> grids;
+    for (const fake::Launched& l : gpu().launches)
+      if (l.bytes == sizeof(AttentionPairParams)) grids.push_back(l.config.grid[0]);
+    EXPECT_EQ(grids, std::vector<int64_t>(3, grid));
+  }
+}
+
+/// A captured launch of both kinds has as many blocks as the GPU holds, whatever room its buffers have; each replay
+/// finds the tiles of the latest plan, and the counters as the capture left them.
 TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
-  const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
+  const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu),
+               indices_buf = Tensor::zeros({70000}, DType::kI32, kGpu),
                last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu),
                q = zeros({2, 8, 64}), cache = zeros({90, 2, 16, 2, 64}), out = zeros({2, 8, 64});
   PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace,
@@ -308,10 +345,37 @@ TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
   run.out_p = out_.view(), run.out_d = out.view();
   const auto launched = capture([&] { pod.run(run); }, sizeof(AttentionPairParams));
   ASSERT_EQ(launched.size(), 1u);
-  plan({0, 80, 83}, {4, 1});
+  const uint64_t captured = gpu().last_graph();
   const auto& both = *reinterpret_cast<const AttentionPairParams*>(launched[0].params);
-  const uint64_t few = launched[0].config.grid[0] * both.share >> 32;  // rounded up: of all blocks
-  expect_tiles(both.many, launched[0].config.grid[0] - few);
+  const auto& grid = launched[0].config.grid;
+  const uint32_t blocks = static_cast<uint32_t>(cuda::device_info(0).sms) * 8;  // of 27 KB of shared memory each
+  EXPECT_GT(both.turns.items[0], blocks);
+  EXPECT_EQ(std::vector(grid, grid + 3), (std::vector<unsigned>{blocks, 1, 1}));
+  EXPECT_EQ(both.turns.first[0] + both.turns.first[1], blocks);
+  EXPECT_EQ(both.turns.items[1], 2u);  // a tile for each KV head
+  std::vector<int> counts;
+  int32_t lengths = 0;
+  gpu().kernel = [&](const fake::Launched& l) {
+    if (l.bytes != sizeof(AttentionPairParams)) return;
+    const auto& p = *reinterpret_cast<const AttentionPairParams*>(l.params);
+    const auto* tiles = static_cast<const AttentionTile*>(fake::host(p.few.tiles));
+    const size_t room = p.turns.items[0] / p.turns.heads;
+    counts.push_back(
+        static_cast<int>(std::find_if(tiles, tiles + room, [](const AttentionTile& t) { return !t.rows; }) - tiles));
+    lengths = first_kv_len(p.few);
+    const auto* counters = static_cast<const uint32_t*>(fake::host(p.turns.counters));
+    EXPECT_EQ(std::vector(counters, counters + cuda::kTurnCounters), std::vector<uint32_t>(cuda::kTurnCounters));
+  };
+  for (const auto& [first, keys] : {std::pair{80, 79 * 16 + 4}, {2, 16 + 4}, {33, 32 * 16 + 4}}) {
+    plan({0, first, first + 3}, {4, 1});
+    gpu().launch_graph(captured, stream_->get());
+    cuda::synchronize(0, stream_->get());
+    EXPECT_EQ(lengths, keys);
+  }
+  EXPECT_EQ(counts, (std::vector{6, 2, 4}));  // one in 256 keys, and the second request's
+  gpu().kernel = nullptr;
+  plan({0, 80, 83}, {4, 1});
+  expect_tiles(both.many, both.turns.items[1] / both.turns.heads);
   EXPECT_EQ(both.few.a.kv_indices, indices_buf.data());
   EXPECT_EQ(first_kv_len(both.few), 79 * 16 + 4);
 }

@@ -17,8 +17,10 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/jit/aot.h"
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "test_paths.h"
 #include "tests/device/sanitized.h"
 
@@ -132,6 +134,46 @@ TEST_F(Gpus, EveryKernelCompilesWithoutSpills) {
       seconds += r.seconds, bytes += r.bytes;
     }
     std::cout << name << ": " << all.size() << " kernels, " << bytes / 1000 << " KB, " << seconds << " s\n";
+  }
+  ::unsetenv("FLASHINFER_EXTRA_CUDAFLAGS");
+  env::reload();
+  fs::remove_tree(out);
+}
+
+/// Persistent launches of attention at the head dims that models have, of few rows alone and with many; the case tables
+/// need few of these kernels.
+TEST_F(Gpus, PersistentAttentionCompilesWithoutSpills) {
+  if (sanitized()) GTEST_SKIP() << "NVRTC has no sanitizer, and the plain build compiles the same kernels";
+  static constexpr jit::Kernel kPair{"flashinfer/ops/attention/kernels/cuda/pair.cuh", "flashinfer::cu::attention_pair",
+                                     "flashinfer::AttentionPairParams"};
+  const std::string out = fs::make_temp_dir("/tmp", "flashinfer-aot-");
+  ::setenv("FLASHINFER_EXTRA_CUDAFLAGS", "--ptxas-options=--warn-on-spills --ptxas-options=--warning-as-error", 1);
+  env::reload();
+  for (const jit::Target t : targets()) {
+    const jit::Arch& arch = jit::arch_of(t);
+    if (!arch.async_copy) continue;
+    std::vector<jit::Request> requests;
+    const auto add = [&](DType kv, int dim) {
+      const AttentionConfig c{.q = DType::kBF16, .kv = kv, .o = DType::kBF16, .rope = false};
+      AttentionParams p{};
+      p.head_dim_qk = p.head_dim_vo = dim;
+      const cuda::AttentionLimits limits{.shared_bytes = arch.shared_bytes,
+                                         .wide = cuda::attention_pair_wide(kv, dim, dim, arch.number),
+                                         .e4m3 = 0,
+                                         .pair = true};
+      for (const bool few : {true, false}) {
+        const AttentionCudaConfig k = cuda::attention_config(c, p, few, 1000, limits);
+        EXPECT_TRUE(few || cuda::attention_pair_fits(k, arch.number));
+        requests.push_back(jit::detail::make_request(kPair, AttentionCudaConfig::kName, jit::detail::members(k)));
+      }
+    };
+    for (const int d : {64, 128, 256}) add(DType::kBF16, d);
+    add(DType::kF8E4M3, 128), add(DType::kF4E2M1x2, 128);
+    const jit::Target target[] = {t};
+    const jit::AotResult r = jit::aot(out, target, requests);
+    EXPECT_EQ(r.compiled, static_cast<int64_t>(requests.size())) << jit::name(t);
+    for (const std::string& e : r.errors) ADD_FAILURE() << e;
+    std::cout << jit::name(t) << ": " << requests.size() << " kernels, " << r.seconds << " s\n";
   }
   ::unsetenv("FLASHINFER_EXTRA_CUDAFLAGS");
   env::reload();

@@ -3,8 +3,10 @@
 // each with the bits of the launches that it replaces, under four schedules.
 #include <gtest/gtest.h>
 
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
 #include "flashinfer/ops/sparse/op.h"
@@ -150,6 +152,151 @@ TEST(OneLaunch, ABatchOfPrefillsBesideOneOfDecodes) {
     expect_same(got[0], want[0]);
     expect_same(got[1], want[1]);
   });
+}
+
+/// Rows and keys of requests; heads. BatchAttention takes them in one launch of four blocks, or of one a work item
+/// where there are fewer, and gives the bits of the wrappers' launches.
+struct Batch {
+  std::vector<std::array<int32_t, 2>> requests;
+  int64_t heads, kv_heads, dim;
+  unsigned blocks;
+};
+TEST(OneLaunch, BlocksOfAPersistentLaunchTakeTileAfterTile) {
+  const std::vector<Batch> batches{
+      {{{1, 9}, {20, 40}}, 1, 1, 64, 2},                   // an item for each of two blocks
+      {{{1, 0}, {3, 7}, {0, 30}, {18, 18}}, 2, 1, 64, 3},  // no keys, no rows
+      {{{1, 700}, {1, 3}, {30, 300}, {1, 520}, {2, 90}, {150, 200}, {1, 256}, {70, 70}}, 4, 2, 128, 4},  // cut, many
+      {{{40, 400}, {40, 300}, {1, 12}}, 4, 2, 64, 4},        // most are of many rows
+      {{{1, 300}, {17, 70}, {1, 20}}, 1, 1, 512, 4},         // two blocks share V's columns
+      {{{1, 700}, {2, 40}, {1, 300}, {0, 9}}, 4, 2, 64, 4},  // few rows alone
+      {{{80, 90}, {20, 40}}, 2, 1, 64, 3},                   // many rows alone
+  };
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Batch& b = batches[i];
+    std::vector<int32_t> rows{0}, lengths;
+    for (const auto& [n, keys] : b.requests) rows.push_back(rows.back() + n), lengths.push_back(keys);
+    const Pages t(lengths, 11);
+    const Tensor qo = ints(rows), len = ints(lengths), q = normal({rows.back(), b.heads, b.dim}, 6),
+                 kv = normal({kPages, 2, kPage, b.kv_heads, b.dim}, 7);
+    BatchPrefillPlan plan = prefill_plan(qo, t, true);
+    plan.num_qo_heads = b.heads, plan.num_kv_heads = b.kv_heads, plan.head_dim_qk = b.dim;
+    BatchPrefillWithPagedKVCacheWrapper apart({.float_workspace_buffer = workspace()});
+    apart.plan(plan);
+    const AttentionResult want = apart.run({.q = q, .paged_kv_cache = op::PagedKv(kv.view()), .return_lse = true});
+    BatchAttention batch;
+    batch.plan({.qo_indptr = qo,
+                .kv_indptr = t.at_indptr,
+                .kv_indices = t.at_indices,
+                .kv_len_arr = len,
+                .num_qo_heads = b.heads,
+                .num_kv_heads = b.kv_heads,
+                .head_dim_qk = b.dim,
+                .head_dim_vo = b.dim,
+                .page_size = kPage,
+                .causal = true,
+                .q_data_type = DType::kF16,
+                .kv_data_type = DType::kF16});
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const jit::Emulation seen(seed);
+      const op::Results got = batch.run({.q = q, .kv_cache = op::PagedKv(kv.view())});
+      expect_same(got[0], want[0]);
+      expect_same(got[1], want[1]);
+      ASSERT_EQ(seen.launches().size(), 1u) << "batch " << i;
+      const unsigned* grid = seen.launches()[0].launch.grid;
+      EXPECT_EQ(std::vector(grid, grid + 3), (std::vector<unsigned>{b.blocks, 1, 1})) << "batch " << i;
+    }
+  }
+}
+
+/// The decodes' buffers have room for many more tiles than a plan makes: blocks that come to the first of these take
+/// the prefill's, and a list is found anew by each run.
+TEST(OneLaunch, APodWithSurplusTilesFollowsEveryPlan) {
+  const Buffers b, more;
+  const Tensor many_pages = there(Tensor::zeros({50 * kPages}, DType::kI32));
+  PodInit init{.float_workspace_buffer = workspace()};
+  PODWithPagedKVCacheWrapper plain(init);
+  init.use_cuda_graph = true;
+  init.paged_kv_indptr_buffer = b.indptr, init.paged_kv_indices_buffer = b.indices,
+  init.paged_kv_last_page_len_buffer = b.last;
+  PODWithPagedKVCacheWrapper graph(init);
+  init.paged_kv_indptr_buffer = more.indptr, init.paged_kv_indices_buffer = many_pages,
+  init.paged_kv_last_page_len_buffer = more.last;
+  PODWithPagedKVCacheWrapper larger(init);
+  const Tensor q_d = normal({3, kHeads, kDim}, 2), q_p = normal({150, kHeads, kDim}, 3),
+               k = normal({200, kKvHeads, kDim}, 4), v = normal({200, kKvHeads, kDim}, 5);
+  uint64_t seed = 0;
+  for (const std::vector<int32_t>& lengths : {std::vector{300, 9, 1100}, {1, 1, 1}, {700, 512, 257}}) {
+    const Pages t(lengths);
+    const PodPlan plan{.indptr = t.at_indptr,
+                       .indices = t.at_indices,
+                       .last_page_len = t.at_last,
+                       .num_qo_heads = kHeads,
+                       .num_kv_heads = kKvHeads,
+                       .head_dim = kDim,
+                       .page_size = kPage,
+                       .q_data_type = DType::kF16};
+    graph.plan(plan), plain.plan(plan), larger.plan(plan);
+    const PodRun run{.q_p = q_p,
+                     .k_p = k,
+                     .v_p = v,
+                     .q_d = q_d,
+                     .paged_kv_cache_d = op::PagedKv(cache().view()),
+                     .causal_p = true,
+                     .return_lse_d = true};
+    const op::Results want = plain.run(run);
+    for (int i = 0; i < 3; ++i) {
+      const jit::Emulation seen(seed++);
+      const op::Results got = graph.run(run);
+      for (int r = 0; r < 3; ++r) expect_same(got[r], want[r]);
+      ASSERT_EQ(seen.launches().size(), 1u);
+      EXPECT_EQ(seen.launches()[0].launch.grid[0], 4u);
+    }
+    // Room for fifty times the tiles costs nothing.
+    uint64_t atomics[2], bytes[2];
+    for (int i = 0; i < 2; ++i) {
+      const jit::Emulation seen(0, true);
+      const op::Results got = (i ? larger : graph).run(run);
+      for (int r = 0; r < 3; ++r) expect_same(got[r], want[r]);
+      const emu::Counts& counts = *seen.launches().at(0).counts;
+      atomics[i] = counts.atomics, bytes[i] = counts.global_load_bytes;
+    }
+    EXPECT_LE(atomics[1], atomics[0] + 8);  // a block may come to the end of both lists once more
+    EXPECT_LE(bytes[1], bytes[0] + 4 * 128 * sizeof(AttentionTile));
+  }
+}
+
+/// A graph is replayed over the same counters.
+TEST(OneLaunch, TheLastBlockLeavesTheCountersAsTheyWere) {
+  static constexpr jit::Kernel kPair{"flashinfer/ops/attention/kernels/cuda/pair.cuh", "flashinfer::cu::attention_pair",
+                                     "flashinfer::AttentionPairParams"};
+  const AttentionCudaConfig config{.q = DType::kF16,
+                                   .kv = DType::kF16,
+                                   .o = DType::kF16,
+                                   .warps_k = 1,
+                                   .dqk = 64,
+                                   .dvo = 64,
+                                   .threads = 128,
+                                   .copy = 16};
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kPair>(config, kEmulator);
+  ASSERT_EQ(kernel.why_not, "");
+  const Tensor tiles = Tensor::zeros({100 * static_cast<int64_t>(sizeof(AttentionTile))}, DType::kU8, kEmulator),
+               counters = Tensor::zeros({cuda::kTurnCounters}, DType::kU32, kEmulator);
+  AttentionPairParams p{};
+  p.few.tiles = p.many.tiles = reinterpret_cast<const AttentionTile*>(tiles.data());
+  p.few.a.num_kv_heads = p.many.a.num_kv_heads = 2;
+  for (const auto& [few, many] : {std::pair{30, 20}, {100, 0}, {0, 3}}) {
+    p.turns = cuda::attention_turns(config, few, many, 2, 4, counters.data_as<uint32_t>());
+    for (int run = 0; run < 2; ++run) {
+      jit::launch(kernel, p, cuda::attention_pair_launch(config, p.turns, true));
+      EXPECT_EQ(values(counters), std::vector<int32_t>(3)) << few << " and " << many;
+    }
+  }
+}
+TEST(OneLaunch, ALaunchHasFewerThan2To31Items) {
+  const AttentionCudaConfig config{.threads = 128, .halves = 1};
+  EXPECT_EQ(cuda::attention_turns(config, 1 << 20, 1, 1023, 264, nullptr).items[0], 1023u << 21);
+  expect_error(kValue, "1048576 tiles of few rows and 0 of many for 2048 heads are 2147483648 work items",
+               [&] { cuda::attention_turns(config, 1 << 20, 0, 1024, 264, nullptr); });
 }
 
 /// Heads with other block sizes and blocks: each as if it were attended alone. A row block sees 600 keys, in chunks.

@@ -96,6 +96,35 @@ const Kernel kKernels[] = {
      ".q = DType::kBF16, .kv = DType::kF4E2M1x2, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = "
      "128, .copy = 8, .scale_copy = 1",
      "AttentionCudaParams", "attention"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .wide = 1, .dqk = 128, .dvo = 128, "
+     ".threads = 128, .copy = 16",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .wide = 1, .held = 4, .dqk = 64, .dvo = "
+     "64, .threads = 128, .copy = 16",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = 128, "
+     ".copy = 16",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 512, .dvo = 256, .threads = 128, "
+     ".copy = 16, .halves = 1",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = "
+     "128, "
+     ".copy = 16",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128, "
+     ".copy = 16",
+     "AttentionPairParams", "attention_pair"},
+    {"attention/kernels/cuda/pair", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kF4E2M1x2, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = "
+     "128, .copy = 16, .scale_copy = 8",
+     "AttentionPairParams", "attention_pair"},
     {"mla/kernels/cuda/mla", "MlaCudaConfig",
      ".q = DType::kBF16, .query = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .rows = 16, .keys = 32, .ckv = "
      "512, .kpe = 64, .threads = 128, .copied = 16",

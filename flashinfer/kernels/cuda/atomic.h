@@ -74,12 +74,14 @@ FI_CU T atomic_add(T* p, T value) {
 #endif
 }
 /// Adds to a counter in shared or global memory, relaxed: without memory order (a barrier must precede any read).
-FI_CU void atomic_count(uint32_t* p, uint32_t value) {
+/// Returns the old value.
+FI_CU uint32_t atomic_count(uint32_t* p, uint32_t value) {
 #if defined(__CUDACC__)
-  atomicAdd(p, value);
+  return atomicAdd(p, value);
 #else
   emulated::Change<uint32_t> c{value, 0, 0};
   emulated::atomic(p, emulated::add<uint32_t>, c, emu::kRelaxed, FI_EMU_PC);
+  return c.old;
 #endif
 }
 /// Stores `value` if the current value is `compare`; returns the old value.

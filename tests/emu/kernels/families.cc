@@ -12,7 +12,8 @@ namespace flashinfer::cu {
 
 template <bool kBug>
 FI_GLOBAL_FN void relaxed_flag(const P& p) {
-  last_sums(p, [&] { kBug ? atomic_count(p.counter, 1) : static_cast<void>(atomic_add(p.counter, 1u)); });
+  last_sums(
+      p, [&] { kBug ? static_cast<void>(atomic_count(p.counter, 1)) : static_cast<void>(atomic_add(p.counter, 1u)); });
 }
 template <bool kBug>
 FI_GLOBAL_FN void fence_left_out(const P& p) {

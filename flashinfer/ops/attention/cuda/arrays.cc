@@ -60,8 +60,7 @@ std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores
   const AttentionConfig config = cuda_config(p);
   cuda::AttentionLimits limits = limits_of(p, device);
   limits.pair = pair;
-  // Beside the tiles of few rows, 32 rows a warp would spill.
-  if (pair && (cuda::attention_narrow(p.kv_data_type) || (jit::arch_number(device) < 90 && p.head_dim_qk > 64)))
+  if (pair && !cuda::attention_pair_wide(p.kv_data_type, a.head_dim_qk, a.head_dim_vo, jit::arch_number(device)))
     limits.wide = false;
   std::array<Part, 2> kinds{Part{.few = true}, Part{}};
   for (Part& part : kinds) {

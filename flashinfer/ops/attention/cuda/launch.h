@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda_launch.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cuda/chunks.h"
@@ -212,14 +213,39 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionCuda
   l.pdl = pdl;
   return l;
 }
-/// Tiles of few and of many rows in one launch.
-inline uint64_t attention_share(size_t few, size_t many) {
-  return ceil_div(static_cast<uint64_t>(few) << 32, static_cast<uint64_t>(few + many));
+/// Whether tiles of 32 rows a warp have registers enough beside those of few rows in one kernel, by NVRTC 13.5.
+constexpr bool attention_pair_wide(DType kv, int head_dim_qk, int head_dim_vo, int arch) {
+  return !attention_narrow(kv) && head_dim_qk >= head_dim_vo && (arch >= 90 || head_dim_qk <= 64);
 }
-inline Launch attention_pair_launch(const AttentionCudaConfig& many, const AttentionCudaParams& p, size_t tiles,
-                                    bool pdl) {
-  Launch l = attention_launch(many, p, tiles, pdl);
-  l.shared_bytes = std::max(l.shared_bytes, static_cast<unsigned>(few_beside(many).shared_bytes()));
+/// Whether tiles of many rows run in persistent launches: what does not would spill there, or takes 256 threads.
+constexpr bool attention_pair_fits(const AttentionCudaConfig& many, int arch) {
+  if (many.threads != 128) return false;
+  if (many.wide) return attention_pair_wide(many.kv, many.dqk, many.dvo, arch);
+  return !(many.copy < 16 && std::max(many.dqk, many.dvo) > 128);
+}
+/// Tiles of few and of many rows in one persistent launch: `resident` blocks, which the GPU holds at once, or one for
+/// each item where there are fewer. `counters`: AttentionTurns::counters. ValueError from 2^31 items on.
+constexpr int64_t kTurnCounters = 3;
+inline AttentionTurns attention_turns(const AttentionCudaConfig& many, int64_t few_tiles, int64_t many_tiles,
+                                      int64_t heads, int64_t resident, uint32_t* counters) {
+  const int64_t columns = heads * many.parts(), few = few_tiles * columns, all = few + many_tiles * columns;
+  FI_CHECK(all < int64_t{1} << 31, ValueError, few_tiles, " tiles of few rows and ", many_tiles, " of many for ",
+           columns, " heads are ", all, " work items, but a launch has fewer than 2^31: give fewer requests at a time");
+  AttentionTurns t{.counters = counters, .share = 0, .heads = static_cast<uint32_t>(heads), .items = {}, .first = {}};
+  if (all == 0) return t;
+  const auto n = [](int64_t x) { return static_cast<uint32_t>(x); };
+  t.share = ceil_div(static_cast<uint64_t>(few) << 32, static_cast<uint64_t>(all));
+  const int64_t blocks = std::clamp<int64_t>(resident, 1, all),
+                first = static_cast<int64_t>(static_cast<uint64_t>(blocks) * t.share >> 32);
+  t.items[0] = n(few), t.items[1] = n(all - few), t.first[0] = n(first), t.first[1] = n(blocks - first);
+  return t;
+}
+inline Launch attention_pair_launch(const AttentionCudaConfig& many, const AttentionTurns& turns, bool pdl) {
+  Launch l;
+  l.grid[0] = turns.first[0] + turns.first[1];
+  l.block[0] = static_cast<unsigned>(many.threads);
+  l.shared_bytes = static_cast<unsigned>(pair_shared_bytes(many));
+  l.pdl = pdl;
   return l;
 }
 /// Partial sums of every group of lanes, in f32, and their maxima and denominators (kernels/cuda/attention_simt.cuh).

@@ -39,7 +39,8 @@ class KernelFinder {
   KernelFinder(const Plan& p, Device device) : device_(device) {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
-  const jit::CudaLoaded* pair(const AttentionCudaConfig& many) { return get<kPair, kKernelVariant>(many); }
+  /// The persistent kernel.
+  const jit::CudaLoaded* pair(const AttentionCudaConfig& config) { return get<kPair, kKernelVariant>(config); }
   const jit::CudaLoaded* of(const AttentionCoresConfig& config) { return get<kCores, kCoresVariant>(config); }
   const jit::CudaLoaded* of(AttentionCudaConfig config, int copy, int scale_copy) {
     config.copy = static_cast<short>(copy);  // these follow from the tensors, the rest from the plan
@@ -270,11 +271,13 @@ void CudaRun::operator()() const {
   used_on_current_stream(*arrays);
 }
 
-/// Several runs on tensor cores: a part of few rows and one of many in one launch, as far as there are both.
+/// Several runs on tensor cores in persistent launches: a part of few rows and one of many in one, as far as there are
+/// both.
 struct PairedRuns {
   struct Launch {
     std::optional<size_t> few, many;  // of all parts, in their order
     const jit::CudaLoaded* kernel;
+    bool persistent;  // else a block has one tile, and there is one part
   };
   Device device;
   std::vector<CudaRun> runs;
@@ -301,21 +304,29 @@ void PairedRuns::operator()() const {
     else
       run.run_on(*run.arrays, keep);
   }
+  for (const Launch& l : launches) words += l.persistent ? cuda::kTurnCounters : 0;
   const Tensor counters = counters_of(device, words);
   uint32_t* next = words ? counters.data_as<uint32_t>() : nullptr;
   for (Ready& r : ready)
     if (r.words) r.all.base.counters = std::exchange(next, next + r.words);
   for (const Launch& l : launches) {
-    if (!l.few || !l.many) {
-      const Ready& r = ready[l.few ? *l.few : *l.many];
-      launch_part(*r.run, *l.kernel, *r.part, r.all);
+    const Ready *few = l.few ? &ready[*l.few] : nullptr, *many = l.many ? &ready[*l.many] : nullptr;
+    const Ready& one = many ? *many : *few;
+    if (!l.persistent) {
+      launch_part(*one.run, *l.kernel, *one.part, one.all);
       continue;
     }
-    const Ready &few = ready[*l.few], &many = ready[*l.many];
-    const AttentionPairParams both{few.all.base, many.all.base,
-                                   cuda::attention_share(few.part->tiles, many.part->tiles)};
-    jit::launch(*l.kernel, both,
-                cuda::attention_pair_launch(many.part->config, both.many, few.part->tiles + many.part->tiles, true));
+    const AttentionCudaConfig& config = one.part->config;
+    const int64_t resident = int64_t{jit::multiprocessors(device)} *
+                             jit::occupancy(*l.kernel, config.threads, static_cast<size_t>(pair_shared_bytes(config)));
+    const auto tiles = [](const Ready* r) { return r ? static_cast<int64_t>(r->part->tiles) : 0; };
+    AttentionPairParams both{};
+    if (few) both.few = few->all.base;
+    if (many) both.many = many->all.base;
+    both.turns = cuda::attention_turns(config, tiles(few), tiles(many), one.all.base.a.num_kv_heads, resident,
+                                       std::exchange(next, next + cuda::kTurnCounters));
+    const cuda::Launch launch = cuda::attention_pair_launch(config, both.turns, true);
+    if (launch.grid[0] != 0) jit::launch(*l.kernel, both, launch);
   }
   for (const CudaRun& run : runs)
     if (!run.plan->graph) used_on_current_stream(*run.arrays);
@@ -368,6 +379,7 @@ std::optional<AttentionCudaConfig> pair_of(const CudaRun& few_run, const Part& f
     return {};
   both.copy = static_cast<short>(std::min(few_run.copy, many_run.copy)),
   both.scale_copy = static_cast<short>(std::min(few_run.scale_copy, many_run.scale_copy));
+  if (!cuda::attention_pair_fits(both, jit::arch_number(few_run.device))) return {};
   return both;
 }
 op::Prepared prepare_pairs(std::vector<CudaRun> runs) {
@@ -382,19 +394,28 @@ op::Prepared prepare_pairs(std::vector<CudaRun> runs) {
     for (const Part& part : run.parts()) (part.few ? few : many).push_back({&run, &part, index++});
   PairedRuns paired{runs[0].device, {}, {}};
   KernelFinder find(*runs[0].plan, paired.device);
-  const auto alone = [&](const Place& x) { return find.of(x.part->config, x.run->copy, x.run->scale_copy); };
+  const int arch = jit::arch_number(paired.device);
+  const auto add_alone = [&](const Place& x) {
+    AttentionCudaConfig config = x.part->config;
+    config.copy = static_cast<short>(x.run->copy), config.scale_copy = static_cast<short>(x.run->scale_copy);
+    const bool persistent = x.part->few || cuda::attention_pair_fits(config, arch);
+    PairedRuns::Launch l{{}, {}, nullptr, persistent};
+    (x.part->few ? l.few : l.many) = x.index;
+    l.kernel = persistent ? find.pair(config) : find.of(config, x.run->copy, x.run->scale_copy);
+    paired.launches.push_back(l);
+  };
   for (const Place& m : many) {
     std::optional<AttentionCudaConfig> config;
     const auto beside = std::ranges::find_if(
         few, [&](const Place& f) { return (config = pair_of(*f.run, *f.part, *m.run, *m.part)).has_value(); });
     if (beside == few.end()) {
-      paired.launches.push_back({{}, m.index, alone(m)});
+      add_alone(m);
     } else {
-      paired.launches.push_back({beside->index, m.index, find.pair(*config)});
+      paired.launches.push_back({beside->index, m.index, find.pair(*config), true});
       few.erase(beside);
     }
   }
-  for (const Place& f : few) paired.launches.push_back({f.index, {}, alone(f)});
+  for (const Place& f : few) add_alone(f);
   if (!find.why_not().empty()) return op::Unsupported{find.why_not()};
   paired.runs = std::move(runs);
   return paired;

@@ -16,6 +16,10 @@
 namespace flashinfer::cu {
 namespace attn {
 
+/// run_tile()'s `ahead` of a block that has one tile.
+struct Nothing {
+  FI_GLOBAL_FN void operator()(bool) const {}
+};
 /// This warp's part of the tile.
 struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
@@ -227,14 +231,14 @@ FI_GLOBAL_FN void store_outputs(float* outputs, const Acc (&o)[kColumns<C>], uin
 }
 
 /// Which of the parts of V's columns this block computes.
-template <AttentionCudaConfig C>
+template <AttentionCudaConfig C, class Work>
 FI_GLOBAL_FN uint32_t part_of() {
-  return C.halves ? block_z() : 0;
+  return C.halves ? Work::part() : 0;
 }
 
 /// f32 outputs through shared memory, 16 rows of each warp at a time: warps of the same rows are added, then rows are
 /// written in whole sectors.
-template <AttentionCudaConfig C, class H>
+template <AttentionCudaConfig C, class Work, class H>
 FI_GLOBAL_FN void write_rows(const Outputs<C>& o, RowState (&st)[C.row_tiles()], const AttentionParams& p,
                              const H& hooks, const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
   using O = scalar_of_t<C.o>;
@@ -268,28 +272,30 @@ FI_GLOBAL_FN void write_rows(const Outputs<C>& o, RowState (&st)[C.row_tiles()],
 #pragma unroll
         for (int e = 0; e < 4; ++e) sum[e] += weight * x[e] * (C.fp4() ? kSmallE2m1 : 1.0f);
       }
-      write_quad<O, C.dvo * C.parts()>(p, hooks, seq, t, kv_head, group, row, part_of<C>() * kQuads + quad, m, l, sum);
+      write_quad<O, C.dvo * C.parts(), Work>(p, hooks, seq, t, kv_head, group, row, part_of<C, Work>() * kQuads + quad,
+                                             m, l, sum);
     }
   }
 }
 
-/// Tile index() of rows, which is called again behind the loop over keys. H: NoHooks or the hooks of a custom variant,
-/// whose parameters are `p`.
-template <AttentionCudaConfig C, class H, class Index>
-FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p, const Index& index) {
+/// One tile of rows. H: NoHooks or the hooks of a custom variant, whose parameters are `p`. Work: what this block
+/// computes, which is asked again behind the loop over keys. `ahead(empty)`: called once, by all threads, while the
+/// first copies are under way, or when the tile has no rows.
+template <AttentionCudaConfig C, class H, class Work = OfGrid, class Ahead = Nothing>
+FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p, const Ahead& ahead = {}) {
   using T = scalar_of_t<C.product_type()>;
   constexpr uint32_t kTiles = C.row_tiles(), kMyRows = 16 * kTiles, kWarpsQ = C.rows() / kMyRows;
   constexpr int kKeys = C.keys(), kMine = kKeys / C.warps_k, kBlocks = kMine / 8;
-  const AttentionTile t = tile_of(pp, index());
-  if (t.rows == 0) return;  // spare, in a captured grid: 36 KB of zeros and the epilogue for nothing otherwise
+  const AttentionTile t = tile_of<Work>(pp);
+  if (t.rows == 0) return ahead(true);  // spare, in a graph: 36 KB of zeros and the epilogue for nothing otherwise
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
-  const uint32_t kv_head = block_y(), group = pp.group;
+  const uint32_t kv_head = Work::head(), group = pp.group;
   T* q = reinterpret_cast<T*>(shared());
   char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
   const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.unit_bytes();
   const char* v_head =
-      static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes() + part_of<C>() * C.row_bytes(C.dvo);
+      static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes() + part_of<C, Work>() * C.row_bytes(C.dvo);
   uint8_t *k_scales = reinterpret_cast<uint8_t*>(shared() + C.scales_at()),
           *v_scales = k_scales + C.keys() * C.scale_pitch(C.dqk);
   const Place at{warp() % kWarpsQ * kMyRows, C.warps_k > 1 ? warp() / kWarpsQ * kMine : 0};
@@ -324,6 +330,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   commit_async();
   copy_v(offsets, end - first);
   commit_async();
+  ahead(false);
   RowFactors* of_rows = reinterpret_cast<RowFactors*>(shared() + C.state_at());
   if constexpr (C.narrow())
     store_queries<C>(q, of_rows, pp, p, seq, t, kv_head, group);  // while the copies are under way
@@ -396,21 +403,21 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   }
   wait_async<0>();  // of an empty range: Q and an unused tile
   sync_threads();
-  const AttentionTile same = to_write(tile_of(pp, index()));
-  write_rows<C>(o, st, p, hooks, sequence(p, same.request), same, kv_head, group);
+  const AttentionTile same = to_write(tile_of<Work>(pp));
+  write_rows<C, Work>(o, st, p, hooks, sequence(p, same.request), same, kv_head, group);
   using O = scalar_of_t<C.o>;
   if constexpr (C.wide != 0)
-    call_merge_last<O, C.dvo * C.parts(), C.threads, H>(pp, p, index(), C.parts());
+    call_merge_last<O, C.dvo * C.parts(), C.threads, H, Work>(pp, p, C.parts());
   else
-    merge_last<O, C.dvo * C.parts(), C.threads, H>(pp, p, index(), C.parts());
-  depend_launch();
+    merge_last<O, C.dvo * C.parts(), C.threads, H, Work>(pp, p, C.parts());
 }
 }  // namespace attn
 
 template <AttentionCudaConfig C>
 FI_GLOBAL_FN void attention(const AttentionCudaParams& p) {
   depend_wait();
-  attn::run_tile<C, attn::NoHooks>(p, p.a, [] { return block_x(); });
+  attn::run_tile<C, attn::NoHooks>(p, p.a);
+  depend_launch();
 }
 
 }  // namespace flashinfer::cu

@@ -73,7 +73,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   using Q = scalar_of_t<C.q>;
   using O = scalar_of_t<C.o>;
   constexpr int R = C.rows;
-  const AttentionTile t = tile_of(pp, block_x());
+  const AttentionTile t = tile_of(pp);
   if (t.rows == 0) return;  // spare, in a captured grid
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
@@ -191,7 +191,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   constexpr uint32_t kQuads = C.dvo / 4;
   // Read again where a lane has many elements; smaller kernels keep the tile in registers.
   constexpr bool kAgain = C.dqk > 128 || C.dvo > 128;
-  const AttentionTile same = to_write(kAgain ? tile_of(pp, block_x()) : t);
+  const AttentionTile same = to_write(kAgain ? tile_of(pp) : t);
   const Seq same_seq = kAgain ? sequence(p, same.request) : seq;
   for (uint32_t i = thread_x(); i < static_cast<uint32_t>(same.rows) * kQuads; i += C.threads) {
     const uint32_t row = i / kQuads, quad = i % kQuads;
@@ -207,7 +207,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     }
     write_quad<O, C.dvo>(p, hooks, same_seq, same, kv_head, group, row, quad, top * factor, denominator, sum);
   }
-  merge_last<O, C.dvo, C.threads, H>(pp, p, block_x());
+  merge_last<O, C.dvo, C.threads, H>(pp, p);
   depend_launch();
 }
 }  // namespace attn

@@ -25,10 +25,19 @@ FI_GLOBAL_FN Seq sequence(const AttentionParams& p, int32_t b) {
   s.kv_first = p.kv_indptr ? p.kv_indptr[b] : 0;
   return s;
 }
-/// Tile `index` of this block's column of the grid. Its address is computed anew by each call: a kernel that reads it
-/// again behind the loop has no registers to keep it in.
-FI_GLOBAL_FN AttentionTile tile_of(const AttentionCudaParams& pp, uint32_t index) {
-  Pack<uint32_t, 1> at{{block_y() * pp.tiles_a_head + index}};
+/// What a block computes: a tile of the list, for one KV head (of the grid) and one part of V's columns. Here as the
+/// grid says, once; in a persistent launch one after another (turns.cuh).
+struct OfGrid {
+  FI_GLOBAL_FN static uint32_t tile() { return block_x(); }
+  FI_GLOBAL_FN static uint32_t head() { return block_y(); }
+  FI_GLOBAL_FN static uint32_t heads(const AttentionParams&) { return blocks_y(); }
+  FI_GLOBAL_FN static uint32_t part() { return block_z(); }
+};
+/// The tile that is this block's. Its address is computed anew by each call: a kernel that reads it again behind the
+/// loop has no registers to keep it in.
+template <class Work = OfGrid>
+FI_GLOBAL_FN AttentionTile tile_of(const AttentionCudaParams& pp) {
+  Pack<uint32_t, 1> at{{Work::head() * pp.tiles_a_head + Work::tile()}};
   forget(at);
   return pp.tiles[at[0]];
 }
@@ -37,8 +46,11 @@ FI_GLOBAL_FN AttentionTile to_write(AttentionTile t) {
   if (t.partial >= 0) t.partial += int64_t{t.chunk} * t.rows;
   return t;
 }
-/// Where the state of a partial row of this block's column of the grid is.
-FI_GLOBAL_FN int64_t state_at(int64_t partial_row) { return partial_row * blocks_y() + block_y(); }
+/// Where the state of a partial row of this block's head is.
+template <class Work = OfGrid>
+FI_GLOBAL_FN int64_t state_at(const AttentionParams& p, int64_t partial_row) {
+  return partial_row * Work::heads(p) + Work::head();
+}
 /// Offsets of a key's row in K and in V, without the head.
 struct KeyOffsets {
   int64_t k, v;
@@ -157,13 +169,13 @@ FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const S
 }
 
 /// The same for row `row` of a tile: writes the output, or stores the state of a split row.
-template <class O, int kDim, class H>
+template <class O, int kDim, class Work = OfGrid, class H>
 FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq& seq, const AttentionTile& t,
                              uint32_t kv_head, uint32_t group, uint32_t row, uint32_t quad, float m, float l,
                              float (&sum)[4]) {
   if (t.partial < 0)
     return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
-  const int64_t at = state_at(t.partial + row);
+  const int64_t at = state_at<Work>(p, t.partial + row);
   const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : rcp_fast(l);
   store(p.partial_o + at * kDim + quad * 4,
         Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});

@@ -86,7 +86,8 @@ FI_GLOBAL_FN AttentionParams with_extras(const AttentionVariantCudaParams& p) {
 template <AttentionCudaConfig C, class P, class V>
 FI_GLOBAL_FN void attention_variant(const AttentionVariantCudaParams& p) {
   depend_wait();
-  attn::run_tile<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)), [] { return block_x(); });
+  attn::run_tile<C, attn::Hooks<P, V>>(p.base, P(attn::with_extras(p)));
+  depend_launch();
 }
 template <AttentionCoresConfig C, class P, class V>
 FI_GLOBAL_FN void attention_cores_variant(const AttentionVariantCudaParams& p) {

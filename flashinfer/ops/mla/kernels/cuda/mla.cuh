@@ -199,7 +199,7 @@ FI_GLOBAL_FN void run_tile(const MlaCudaParams& pp) {
   using W = Work<C>;
   using Row = LaneRow<kPieces<C>>;
   const AttentionParams& p = pp.base.a;
-  const AttentionTile t = attn::tile_of(pp.base, block_x());
+  const AttentionTile t = attn::tile_of(pp.base);
   if (t.rows == 0) return;  // spare, in a captured grid
   const attn::Seq seq = attn::sequence(p, t.request);
   const int32_t heads = p.num_qo_heads;
@@ -273,9 +273,9 @@ FI_GLOBAL_FN void run_tile(const MlaCudaParams& pp) {
   }
   wait_async<0>();  // of an empty range: queries and an unused tile
   sync_threads();
-  const AttentionTile same = attn::to_write(attn::tile_of(pp.base, block_x()));
+  const AttentionTile same = attn::to_write(attn::tile_of(pp.base));
   write_rows<C>(o, st, p, attn::sequence(p, same.request), same, row_group, key_group, first_column, state);
-  attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p, block_x());
+  attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p);
   depend_launch();
 }
 }  // namespace latent

@@ -150,7 +150,7 @@ FI_GLOBAL_FN void write_row(const float (&o)[Cores<C>::kHasO], const AttentionPa
                  head = packed % heads;
   const int64_t token = seq.q_first + packed / heads;
   const attn::Finish f = attn::finish(p, head, 0, m, l);
-  const int64_t at = attn::state_at(t.partial + row);
+  const int64_t at = attn::state_at(p, t.partial + row);
   const float scale = t.partial >= 0 ? (m == -kInf ? 0.0f : rcp_fast(l)) : f.scale;
 #pragma unroll
   for (int i = 0; i < Cores<C>::kHasO; ++i) {
@@ -172,7 +172,7 @@ template <MlaCoresConfig C>
 FI_GLOBAL_FN void run_cores(const MlaCudaParams& pp) {
   using X = Cores<C>;
   const AttentionParams& p = pp.base.a;
-  const AttentionTile t = attn::tile_of(pp.base, block_x());
+  const AttentionTile t = attn::tile_of(pp.base);
   if (t.rows == 0) return;  // spare, in a captured grid
   const attn::Seq seq = attn::sequence(p, t.request);
   const int32_t heads = p.num_qo_heads;
@@ -201,7 +201,7 @@ FI_GLOBAL_FN void run_cores(const MlaCudaParams& pp) {
     if (mine + r < static_cast<uint32_t>(t.rows)) write_row<C>(w.o[r], p, seq, same, mine + r, m, l);
   }
   if constexpr (C.ckv % 4 == 0)  // else keys are not cut
-    attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p, block_x());
+    attn::merge_last<scalar_of_t<C.o>, C.ckv, C.threads, attn::NoHooks>(pp.base, p);
   depend_launch();
 }
 }  // namespace latent
