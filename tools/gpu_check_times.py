@@ -16,9 +16,10 @@ SSU = ("state=bf16:64x128x64x128 x=bf16:64x128x64 dt=bf16:64x128x1 A=f32:128x1x1
        "dt_bias=f32:128x1 dt_softplus=True")
 COPY = [("copy", 0.85)]
 FP8 = "a=e4m3:8192x4096 b=e4m3:8192x4096"
+FP8_BLOCKS = FP8 + " a_scale=f32:8192x32:uniform(0.01,0.1) b_scale=f32:64x32:uniform(0.01,0.1) scale_major_mode='K'"
 # Named here and not in the ops' tables: which shapes have a goal, and what of torch they are compared with, is this check's choice.
 # name, op, case or args, rows of torch to compare with, goals: at least this share of the copy rate or of torch's matmul, or so many "TFLOP/s"; at most
-# so many "us", or this multiple of another row's time. A row that begins with "library:" runs cuBLASLt's kernel, of mm_fp8 others run ours.
+# so many "us", or this multiple of another row's time. A row that begins with "library:" runs cuBLASLt's kernel, others of FP8 products run ours.
 TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], COPY),
          ("fused_add_rmsnorm 16384x4096", "fused_add_rmsnorm", "bench", [], COPY),
          ("silu_and_mul 16384x8192", "silu_and_mul", "bench", ["silu_and_mul"], COPY),
@@ -35,9 +36,8 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], COPY),
          ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul"], []),
          ("library: mm_fp8 8192x8192x4096", "mm_fp8", FP8, ["matmul"], []),
          ("mm_fp8 8192x8192x4096", "mm_fp8", FP8, ["matmul"], [("library: mm_fp8 8192x8192x4096", 1 / 0.9)]),
-         ("gemm_fp8_nt_groupwise 8192x8192x4096", "gemm_fp8_nt_groupwise",
-          "a=e4m3:8192x4096 b=e4m3:8192x4096 a_scale=f32:8192x32:uniform(0.01,0.1) b_scale=f32:64x32:uniform(0.01,0.1) scale_major_mode='K'",
-          ["matmul"], [("library: mm_fp8 8192x8192x4096", 1 / 0.9)]),
+         ("library: gemm_fp8_nt_groupwise 8192x8192x4096", "gemm_fp8_nt_groupwise", FP8_BLOCKS, ["matmul"], []),
+         ("gemm_fp8_nt_groupwise 8192x8192x4096", "gemm_fp8_nt_groupwise", FP8_BLOCKS, ["matmul"], [("library: mm_fp8 8192x8192x4096", 1 / 0.9)]),
          ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], []),
          ("top_k 64x131072 k=2048", "top_k", "input=f32:64x131072 k=2048", [], []),
          ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:softmax(3) top_k=40 top_p=0.9 seed=1 offset=0", [], [("us", 120)]),
@@ -101,7 +101,7 @@ def bench_command(check, op, what, *options):
 
 
 def candidate_of(name, op):
-    return ["--candidates", "cuda_cublaslt" if name.startswith("library:") else "cuda"] if op == "mm_fp8" else []
+    return ["--candidates", "cuda_cublaslt" if name.startswith("library:") else "cuda"] if op in ("mm_fp8", "gemm_fp8_nt_groupwise") else []
 
 
 def ceilings(check):

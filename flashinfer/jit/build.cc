@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <future>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
@@ -33,8 +34,10 @@ std::string pasteable(const std::string& dir, const std::vector<std::string>& ar
 }
 
 /// meta.json is written last: a folder without it is not an artifact.
-void write_companions(const std::string& dir, const std::string& final_dir, const std::vector<std::string>& argv) {
-  const std::string line = pasteable(final_dir, argv) + "\n";
+void write_companions(const std::string& dir, const std::string& final_dir,
+                      const std::vector<std::vector<std::string>>& commands) {
+  std::string line;
+  for (const auto& argv : commands) line += pasteable(final_dir, argv) + "\n";
   fs::write_plain(dir + "/compile_command.txt", line);
   fs::write_plain(dir + "/compile_command.sh", "#!/bin/sh\n" + line, 0700);
 }
@@ -69,9 +72,11 @@ BuildKey build_key(const Request& request, Target target, const Toolchain& toolc
   m.source = hash_hex(request.source);
   m.target = name(target);
   m.version = build::version();
-  const Flags flags = kernel_flags(target);
-  m.flags = process::shell_line(flags.compile);
-  if (!flags.link.empty()) m.flags += " " + process::shell_line(flags.link);
+  const auto text = [](const Flags& flags) {
+    return process::shell_line(flags.compile) + (flags.link.empty() ? "" : " " + process::shell_line(flags.link));
+  };
+  m.flags = text(kernel_flags(target));
+  if (const auto guarded = guarded_flags(target)) m.flags += " and " + text(*guarded);
   m.cpu = target == Target::kNative ? cpu_features() : "";
   m.compiler = toolchain.identity;
   m.headers = root.empty() ? "" : headers_hash(root, request.header);
@@ -130,10 +135,10 @@ int64_t count_aot() {
 
 namespace {
 
-/// The command's words, without launcher and paths: for meta.json and the companions.
-std::vector<std::string> command_of(Target target, const Toolchain& toolchain) {
-  const Flags flags = kernel_flags(target);
-  const std::string out = artifact_path("x", name(target)).substr(2), in = source_path("x", name(target)).substr(2);
+/// The command's words; its files are in the folder where it runs.
+std::vector<std::string> command_of(Target target, const Toolchain& toolchain, const Flags& flags,
+                                    const std::string& artifact) {
+  const std::string out = artifact.substr(artifact.rfind('/') + 1), in = source_path("x", name(target)).substr(2);
   std::vector<std::string> argv = toolchain.command;
   if (const int64_t threads = env::integer("FLASHINFER_NVCC_THREADS"); toolchain.maker == Maker::kNvcc && threads != 1)
     argv.push_back("--threads=" + std::to_string(threads));  // changes the time alone, so it is no part of the key
@@ -181,16 +186,31 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   const std::string temporary = fs::make_temp_dir(parent, ".build-");
   const std::string final_dir = parent + "/" + entry,
                     shown_dir = aot ? std::string(name(target)) + "/" + entry : final_dir;
-  const std::vector<std::string> argv = command_of(target, toolchain);
-  fs::write_plain(source_path(temporary, name(target)), request.source);
-  write_companions(temporary, shown_dir, argv);
-  if (verbose) write_stderr(str("flashinfer: ", request.text(), ": ", pasteable(final_dir, argv), "\n"));
-
-  const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
   const std::string artifact = artifact_path(temporary, name(target));
+  std::vector<std::vector<std::string>> commands = {command_of(target, toolchain, kernel_flags(target), artifact)};
+  if (const auto flags = guarded_flags(target))
+    commands.push_back(command_of(target, toolchain, *flags, guarded_path(temporary)));
+  const std::vector<std::string>& argv = commands[0];
+  fs::write_plain(source_path(temporary, name(target)), request.source);
+  write_companions(temporary, shown_dir, commands);
+  if (verbose)
+    for (const auto& command : commands)
+      write_stderr(str("flashinfer: ", request.text(), ": ", pasteable(final_dir, command), "\n"));
+
+  // Both forms at the same time. A compiler that cannot make the guarded one leaves its checks out.
+  std::future<void> guarded;
+  if (commands.size() > 1)
+    guarded = std::async(std::launch::async, [&] {
+      process::Options options;
+      options.cwd = temporary;
+      const process::Result r = process::run(commands[1], options);
+      if (!r.ok() && verbose) write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));
+    });
+  const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
+  if (guarded.valid()) guarded.get();
   const auto image = fs::read_file(artifact);
   if (!result.ok() || !image || image->empty()) {
-    write_companions(temporary, final_dir + ".failed", argv);
+    write_companions(temporary, final_dir + ".failed", commands);
     report_failure(request, result, temporary, final_dir + ".failed", argv);
   }
   if (verbose) {

@@ -176,6 +176,8 @@ std::string source_path(const std::string& dir, const std::string& target) {
   return dir + (target.starts_with("sm_") ? "/kernel.cu" : "/kernel.cc");
 }
 
+std::string guarded_path(const std::string& dir) { return dir + "/kernel.guarded.so"; }
+
 std::optional<Meta> read_meta(const std::string& dir) {
   const auto text = fs::read_file(dir + "/meta.json");
   return text ? parse_meta(*text) : std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Artifacts on disk: <base>/.cache/flashinfer/<version>/<target>/<name>-<hash>/ holds kernel.cc, kernel.so (GPUs:
-// kernel.cu, kernel.cubin), meta.json, compile_command.txt and compile_command.sh. A folder is published complete, by
-// rename; a damaged one is treated as missing.
+// kernel.cu, kernel.cubin; the emulator: kernel.guarded.so too), meta.json, compile_command.txt and compile_command.sh.
+// A folder is published complete, by rename; a damaged one is treated as missing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -47,6 +47,8 @@ inline constexpr const char* kModulesFolder = "modules";
 /// <dir>/kernel.so, or kernel.cubin for a GPU's target, or <name>.so for a library in <name>-<32 digits>.
 std::string artifact_path(const std::string& dir, const std::string& target);
 std::string source_path(const std::string& dir, const std::string& target);
+/// <dir>/kernel.guarded.so: the second form of an artifact of the emulator (kernels/emu/guarded.h).
+std::string guarded_path(const std::string& dir);
 /// The artifact in `dir` if meta.json is valid and kernel.so or kernel.cubin has the recorded size and checksum.
 std::optional<Meta> read_artifact(const std::string& dir);
 /// The same without reading kernel.so, for listings.

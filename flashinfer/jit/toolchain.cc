@@ -8,6 +8,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/once.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
@@ -16,6 +17,7 @@
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 #include "flashinfer/jit/targets.h"
+#include "flashinfer/kernels/emu/api.h"
 
 namespace flashinfer::jit {
 namespace {
@@ -188,10 +190,13 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
 /// no sanitizer runtime is linked (-nodefaultlibs), however the library was built. -fsanitize=bounds does the same for
 /// indices of local arrays, which may be in registers. Merged or vectorised accesses would
 /// hide what a thread does.
-Flags emulator_flags() {
+///
+/// `guarded`: the form with red zones around local variables (kernels/emu/hooks.h), which only looks for accesses that
+/// leave one: -O1 compiles faster, and keeps more of them in memory.
+Flags emulator_flags(bool guarded) {
   Flags f;
   f.compile = {"-std=c++20",
-               "-O2",
+               guarded ? "-O1" : "-O2",
                "-g1",
                "-fPIC",
                "-shared",
@@ -205,14 +210,29 @@ Flags emulator_flags() {
                "-fno-strict-aliasing",
                "-fno-finite-loops",  // a loop that never ends stays: C++ allows to leave it out
                "-w",
-               "-fsanitize=thread",
                "-nodefaultlibs",
                "-DFI_EMU=1"};
-  if (host_toolchain().compiler.find("clang") == std::string::npos)
-    add(f.compile,
-        {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0", "-fsanitize=bounds-strict,object-size"});
+  const bool clang = host_toolchain().compiler.find("clang") != std::string::npos;
+  if (clang)
+    add(f.compile, {"-fsanitize=array-bounds,object-size"});
   else
-    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fsanitize=array-bounds,object-size"});
+    add(f.compile, {"-fno-store-merging", "-fsanitize=bounds-strict,object-size"});
+  if (guarded) {
+    const std::string offset = hex(emu::kStackShadow);
+    add(f.compile, {"-DFI_EMU_GUARDED=1", "-fsanitize=kernel-address", "-fsanitize-address-use-after-scope"});
+    if (clang)
+      add(f.compile, {"-mllvm", "-asan-mapping-offset=" + offset, "-mllvm", "-asan-stack=1", "-mllvm",
+                      "-asan-globals=0", "-mllvm", "-asan-instrumentation-with-call-threshold=0"});
+    else
+      add(f.compile, {"-fasan-shadow-offset=" + offset, "--param=asan-stack=1", "--param=asan-globals=0",
+                      "--param=asan-instrumentation-with-call-threshold=0"});
+  } else {
+    add(f.compile, {"-fsanitize=thread"});
+    if (clang)
+      add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0"});
+    else
+      add(f.compile, {"--param=tsan-instrument-func-entry-exit=0"});
+  }
   f.link = {"-lm", "-lc", "-lgcc"};
   return f;
 }
@@ -233,8 +253,12 @@ Flags gpu_flags(Target t) {
 
 }  // namespace
 
+std::optional<Flags> guarded_flags(Target t) {
+  return t == Target::kEmu ? std::optional(emulator_flags(true)) : std::nullopt;
+}
+
 Flags kernel_flags(Target t) {
-  if (t == Target::kEmu) return emulator_flags();
+  if (t == Target::kEmu) return emulator_flags(false);
   if (is_gpu(t)) return gpu_flags(t);
   // Results depend on the source alone: no -ffast-math, and no implicit contraction of a*b+c, because it differs
   // between the vector body and the tail of a loop. The two flags that allow vectorising loops with sqrt or a condition

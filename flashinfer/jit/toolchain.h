@@ -79,6 +79,8 @@ struct Flags {
   std::vector<std::string> compile, link;
 };
 Flags kernel_flags(Target t);
+/// Of the guarded form that an artifact of the emulator has beside it (kernels/emu/guarded.h); other targets have none.
+std::optional<Flags> guarded_flags(Target t);
 
 }  // namespace flashinfer::jit
 

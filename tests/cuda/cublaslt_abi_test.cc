@@ -38,6 +38,10 @@ static_assert(int(ours::kScalar32F) == int(CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_3
               int(ours::kVec16UE4M3) == int(CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3) &&
               int(ours::kVec32UE8M0) == int(CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0));
 #endif
+#if CUBLAS_VERSION >= 120900
+static_assert(int(ours::kVec128F32) == int(CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F) &&
+              int(ours::kBlock128F32) == int(CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F));
+#endif
 static_assert(int(ours::kBatchCount) == int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) &&
               int(ours::kBatchOffset) == int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
 static_assert(int(ours::kMaxWorkspace) == int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));

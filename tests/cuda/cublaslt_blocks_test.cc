@@ -5,6 +5,7 @@
 #include "fake_cublaslt.h"
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "lt_products.h"
 
@@ -18,11 +19,6 @@ class CublasLtBlocks : public CublasLt {
     CublasLt::SetUp();
     on(10, 0);
     lt_->ms = {0};  // as fast as the own kernel: the first way is kept
-  }
-  void on(int major, int minor) {
-    gpu().major = major, gpu().minor = minor;
-    again();
-    cublaslt::detail::forget();
   }
   Tensor bytes(std::vector<int64_t> shape, const std::vector<int>& of, DType dtype = DType::kU8) {
     Tensor t = Tensor::empty(shape, dtype);
@@ -77,6 +73,43 @@ TEST_F(CublasLtBlocks, Mxfp8AndNvfp4GiveWhatTheCpuGives) {
   here.alpha = std::nullopt;
   expect_same(mm_fp4(there), mm_fp4(here));
   EXPECT_EQ(lt_->calls.back().alpha, nullptr);
+}
+
+/// The scales of a batch are one tensor, tiles of each matrix behind the last one's.
+TEST_F(CublasLtBlocks, ABatchOfMxfp8GivesWhatTheCpuGives) {
+  set("FLASHINFER_CUBLASLT_SEARCH", "0");  // one product a call
+  const Tensor x = numbers<e4m3_t>({3, 128, 256}, DType::kF8E4M3), w = numbers<e4m3_t>({3, 256, 256}, DType::kF8E4M3),
+               sx = bytes({3 * 128 * 8}, powers_), sw = bytes({3 * 256 * 8}, powers_);
+  const Tensor x_gpu = to_device(x.view(), kGpu), w_gpu = to_device(w.view(), kGpu),
+               sx_gpu = to_device(sx.view(), kGpu), sw_gpu = to_device(sw.view(), kGpu);
+  const auto call = [](const Tensor& a, const Tensor& b, const Tensor& sa, const Tensor& sb) {
+    return BmmMxfp8{.A = a, .B = transposed(b), .A_scale = sa, .B_scale = sb};
+  };
+  expect_same(bmm_mxfp8(call(x_gpu, w_gpu, sx_gpu, sw_gpu)), bmm_mxfp8(call(x, w, sx, sw)));
+  const fake::LtCall& c = lt_->calls.back();
+  EXPECT_EQ(std::tuple(c.a.batch, c.a.batch_offset, c.b.batch_offset, c.d.batch_offset),
+            std::tuple(3, 256 * 256, 128 * 256, 128 * 256));
+  EXPECT_EQ(std::tuple(c.description.scale_mode_a, c.description.scale_a, c.description.scale_b),
+            std::tuple(int{cublaslt::kVec32UE8M0}, sw_gpu.data(), sx_gpu.data()));
+}
+
+/// Of matrices that do not fill their tiles only one is passed on.
+TEST_F(CublasLtBlocks, ABatchOfMxfp8NeedsWholeTiles) {
+  const auto reason = [&](int64_t batch, int64_t m, int64_t n, int64_t k) {
+    const auto scales = [&](int64_t lines) {
+      return to_device(bytes({batch * round_up(lines, 128) * round_up(k / 32, 4)}, powers_).view(), kGpu);
+    };
+    const Tensor x = to_device(numbers<e4m3_t>({batch, m, k}, DType::kF8E4M3).view(), kGpu),
+                 w = to_device(numbers<e4m3_t>({batch, n, k}, DType::kF8E4M3).view(), kGpu), sx = scales(m),
+                 sw = scales(n);
+    return why_not("bmm_mxfp8", BmmMxfp8{.A = x, .B = transposed(w), .A_scale = sx, .B_scale = sw});
+  };
+  EXPECT_EQ(reason(2, 256, 128, 128), "");
+  EXPECT_EQ(reason(1, 6, 160, 96), "");
+  const std::string need = "scales of blocks of a batch need whole tiles, m and n multiples of 128 and k of 128, but ";
+  EXPECT_EQ(reason(2, 6, 128, 128), need + "m is 6, n 128 and k 128");
+  EXPECT_EQ(reason(2, 128, 160, 128), need + "m is 128, n 160 and k 128");
+  EXPECT_EQ(reason(2, 128, 128, 96), need + "m is 128, n 128 and k 96");
 }
 
 TEST_F(CublasLtBlocks, TheOwnKernelIsTakenWhereItIsFaster) {

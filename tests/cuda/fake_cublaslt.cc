@@ -58,12 +58,20 @@ void store(int type, void* p, int64_t i, float x) {
     static_cast<bf16_t*>(p)[i] = bf16_t(x);
 }
 
-/// The scale of element k of line `line`: tiles of 128 lines by 4 scales, in which lines l, l + 32, l + 64 and l + 96
-/// are neighbours.
-double block_scale(int mode, const void* scales, int64_t line, int64_t k, int64_t depth) {
-  const int64_t block = mode == kVec16UE4M3 ? 16 : 32, column = k / block, tiles = ceil_div(depth / block, 4);
-  const uint8_t byte = static_cast<const uint8_t*>(
-      scales)[(line / 128 * tiles + column / 4) * 512 + line % 32 * 16 + line % 128 / 32 * 4 + column % 4];
+/// f32 scales of blocks.
+bool is_grid(int mode) { return mode == kVec128F32 || mode == kBlock128F32; }
+/// Elements along k of a block of bytes of `mode`.
+int64_t block_of(int mode) { return mode == kVec16UE4M3 ? 16 : 32; }
+/// The scale of element k of line `line` of `lines`. Bytes: tiles of 128 lines by 4 scales, in which lines l, l + 32,
+/// l + 64 and l + 96 are neighbours; those of a matrix of a batch behind the last one's.
+double block_scale(int mode, const void* scales, int64_t batch, int64_t line, int64_t lines, int64_t k, int64_t depth) {
+  const auto* floats = static_cast<const float*>(scales);
+  if (mode == kVec128F32) return floats[k / 128 * lines + line];
+  if (mode == kBlock128F32) return floats[line / 128 * round_up(ceil_div(depth, 128), 4) + k / 128];
+  const int64_t block = block_of(mode), column = k / block, tiles = ceil_div(depth / block, 4);
+  const uint8_t byte =
+      static_cast<const uint8_t*>(scales)[((batch * ceil_div(lines, 128) + line / 128) * tiles + column / 4) * 512 +
+                                          line % 32 * 16 + line % 128 / 32 * 4 + column % 4];
   if (mode == kVec32UE8M0) return std::ldexp(1.0, byte - 127);
   e4m3_t scale;
   std::memcpy(&scale, &byte, 1);
@@ -82,7 +90,19 @@ bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& 
                    : a.type == kR4FE2M1            ? kVec16UE4M3
                    : d.scale_mode_a == kVec32UE8M0 ? kVec32UE8M0
                                                    : kScalar32F;
-  if (d.scale_mode_a != mode || d.scale_mode_b != mode || a.batch * d.scale_mode_a > mode) return false;
+  if (is_grid(d.scale_mode_a) || is_grid(d.scale_mode_b)) {
+    if (!is_grid(d.scale_mode_a) || !is_grid(d.scale_mode_b) || a.type < kR8FE4M3 || a.type > kR8FE5M2) return false;
+    if (d.scale_mode_a == kBlock128F32 && d.scale_mode_b == kBlock128F32) return false;
+    if (lt().version < 120900 || lt().gpu->major != 9 || lt().gpu->minor != 0) return false;
+    if (out.rows % 4 != 0 || out.columns % 4 != 0 || a.batch != 1) return false;
+  } else if (d.scale_mode_a != mode || d.scale_mode_b != mode || (mode != kScalar32F && lt().gpu->major < 10)) {
+    return false;
+  }
+  // cuBLASLt takes them, but where the scales of the second matrix begin is documented for whole tiles alone.
+  const int64_t tile = 4 * block_of(mode);
+  if (mode != kScalar32F && a.batch > 1 &&
+      (a.columns % 128 != 0 || b.columns % 128 != 0 || static_cast<int64_t>(a.rows) % tile != 0))
+    return false;
   if (a.type == kR4FE2M1 && a.rows % 32 != 0) return false;
   if (fp8 && (d.transposed_a != kOpT || d.transposed_b != kOpN || a.rows % 16 != 0 || p.alignment[0] % 16 != 0 ||
               p.alignment[1] % 16 != 0))
@@ -99,10 +119,11 @@ void multiply(const fake::LtCall& c) {
   };
   const double scale = one_scale(c.description.scale_a) * one_scale(c.description.scale_b) *
                        (c.alpha ? *static_cast<const float*>(host(c.alpha)) : 1.0);
-  const auto blocks = [&](int64_t i, int64_t j, int64_t k, int64_t depth) {
-    return mode == kScalar32F ? 1.0
-                              : block_scale(mode, host(c.description.scale_a), i, k, depth) *
-                                    block_scale(mode, host(c.description.scale_b), j, k, depth);
+  const auto blocks = [&](int64_t batch, int64_t i, int64_t j, int64_t k, int64_t depth) {
+    if (mode == kScalar32F) return 1.0;
+    return block_scale(mode, host(c.description.scale_a), batch, i, static_cast<int64_t>(d.rows), k, depth) *
+           block_scale(c.description.scale_mode_b, host(c.description.scale_b), batch, j,
+                       static_cast<int64_t>(d.columns), k, depth);
   };
   const bool ta = c.description.transposed_a, tb = c.description.transposed_b;
   const auto depth = static_cast<int64_t>(ta ? a.rows : a.columns);
@@ -113,7 +134,7 @@ void multiply(const fake::LtCall& c) {
         for (int64_t k = 0; k < depth; ++k)
           sum += load(a.type, host(c.pa), batch * a.batch_offset + (ta ? k + i * a.ld : i + k * a.ld)) *
                  load(b.type, host(c.pb), batch * b.batch_offset + (tb ? j + k * b.ld : k + j * b.ld)) *
-                 blocks(i, j, k, depth);
+                 blocks(batch, i, j, k, depth);
         sum *= scale;
         if (c.description.epilogue == kEpilogueBias) sum += load(c.description.bias_type, host(c.description.bias), i);
         store(d.type, host(c.pd), batch * d.batch_offset + i + j * d.ld, static_cast<float>(sum));
@@ -204,6 +225,10 @@ Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void*
   const bool on_device = static_cast<fake::LtDescription*>(description)->pointers == kPointersOnDevice;
   if (!on_device && (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0))
     return kInvalidValue;
+  const auto& described = *static_cast<fake::LtDescription*>(description);
+  for (const auto& [mode, scale] :
+       {std::pair(described.scale_mode_a, described.scale_a), {described.scale_mode_b, described.scale_b}})
+    if (mode != kScalar32F && reinterpret_cast<uintptr_t>(scale) % 16 != 0) return kInvalidValue;
   const double ms = lt().ms.at(algorithm->data[6]);
   if (ms < 0) return kNotSupported;
   fake::LtCall call{*static_cast<fake::LtDescription*>(description),

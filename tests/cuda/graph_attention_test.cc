@@ -212,6 +212,40 @@ TEST_F(GraphAttention, ARunDoesNotMakeItsWorkListAgain) {
   }
 }
 
+/// With back ends that take the rows of a request from q: a plan for each number of rows, made once for all parts of a
+/// run and for all runs, of which the last eight are kept.
+TEST_F(GraphAttention, RunsOfOtherRowsMakeTheirPlanOnce) {
+  gpu().kernel = [](const fake::Launched&) {};
+  const Tensor indptr = ints({0, 1, 2, 3}), indices = ints({0, 0, 0}), last_len = ints({16, 16, 16}),
+               workspace = Tensor::empty({0}, DType::kU8, kGpu), cache = zeros({1, 2, 16, 2, 64});
+  BatchDecodeWithPagedKVCacheWrapper wrapper({.float_workspace_buffer = workspace, .backend = "trtllm-gen"});
+  struct Made {
+    int64_t plans, lists;
+    bool operator==(const Made&) const = default;
+  };
+  const auto made_by = [&](int64_t rows) {
+    const Made before{attention::set_work_calls(), attention::work_lists_made()};
+    const Tensor q = zeros({3 * rows, 8, 64}), out = zeros({3 * rows, 8, 64});
+    gpu().launches.clear();
+    wrapper.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view()), .out = out.view()});
+    cuda::synchronize(0, stream_->get());
+    EXPECT_EQ(gpu().launches.size(), 1u) << rows;
+    return Made{attention::set_work_calls() - before.plans, attention::work_lists_made() - before.lists};
+  };
+  for (int plan = 0; plan < 2; ++plan) {
+    wrapper.plan(plan_of(indptr, indices, last_len));
+    EXPECT_EQ(made_by(1), (Made{0, 1})) << plan;  // plan()'s own
+    EXPECT_EQ(made_by(2), (Made{1, 1})) << plan;
+    for (int i = 0; i < 3; ++i)
+      for (const int64_t rows : {1, 2}) EXPECT_EQ(made_by(rows), (Made{0, 0})) << plan << ", " << rows;
+  }
+  for (int64_t rows = 3; rows <= 9; ++rows) EXPECT_EQ(made_by(rows).plans, 1) << rows;
+  for (const int64_t rows : {2, 9}) EXPECT_EQ(made_by(rows).plans, 0) << rows;
+  EXPECT_EQ(made_by(10).plans, 1);  // in the place of that of 3
+  for (const int64_t rows : {2, 4}) EXPECT_EQ(made_by(rows).plans, 0) << rows;
+  EXPECT_EQ(made_by(3).plans, 1);
+}
+
 /// A run asks how long the longest request is: the plan knows, until its offsets are others.
 TEST_F(GraphAttention, APlanKnowsItsLongestRequest) {
   attention::Plan p;

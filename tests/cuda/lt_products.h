@@ -28,6 +28,12 @@ class CublasLt : public LtMachine {
     stream_.reset();
     LtMachine::TearDown();
   }
+  /// Another GPU, whose products nothing is known of.
+  void on(int major, int minor) {
+    gpu().major = major, gpu().minor = minor;
+    again();
+    cublaslt::detail::forget();
+  }
   /// Small whole numbers, so that every sum is exact in every type.
   template <class T>
   Tensor numbers(const std::vector<int64_t>& shape, DType dtype) {

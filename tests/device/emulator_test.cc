@@ -12,6 +12,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/cache.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/jit/engine.h"
@@ -24,7 +25,7 @@
 namespace flashinfer {
 namespace probe {
 struct Config {
-  int bug;  // 0: none, 1: one element too far, 2: a missing barrier
+  int bug;  // 0: none, 1: one element too far, 2: a missing barrier, 3: past a local array
   int threads;
   static constexpr const char* kName = "probe::Config";
   template <class V>
@@ -56,6 +57,10 @@ template <Config C> FI_GLOBAL_FN void reverse(const Params& p) {
   if (i < p.n) s[i] = p.x[i];
   if constexpr (C.bug != 2) cu::sync_threads();
   if (i < p.n + (C.bug == 1)) p.y[i] = s[i < p.n ? p.n - 1 - i : 0];
+  if (C.bug == 3 && i == 0) {
+    float four[4] = {p.x[0], p.x[1], p.x[2], p.x[3]}, *at = four;
+    for (int64_t k = 56; k < p.n; ++k) p.y[0] += *at++;
+  }
 }
 }
 )";
@@ -133,6 +138,10 @@ TEST_F(Emulator, RunsAKernel) {
   ASSERT_EQ(modules.size(), 1u);
   EXPECT_EQ(modules[0].target, "emu");
   EXPECT_EQ(modules[0].text, "probe.reverse{bug=0,threads=64}");
+  const std::string folder = modules[0].path.substr(0, modules[0].path.rfind('/'));
+  EXPECT_TRUE(fs::is_file(jit::guarded_path(folder)));
+  const std::string commands = fs::read_file(folder + "/compile_command.txt").value_or("");
+  EXPECT_EQ(std::ranges::count(commands, '\n'), 2) << commands;
 }
 
 TEST_F(Emulator, WhatItFindsIsAnErrorOfTheCallWithTheLine) {
@@ -142,6 +151,8 @@ TEST_F(Emulator, WhatItFindsIsAnErrorOfTheCallWithTheLine) {
   const std::string race = reverse(2);
   EXPECT_NE(race.find("reverse.cuh:11"), std::string::npos) << race;
   EXPECT_NE(race.find("reverse.cuh:13"), std::string::npos) << race;
+  const std::string local = reverse(3);
+  EXPECT_NE(local.find("4 bytes past the end of 'four' (16 bytes) (probe/reverse.cuh:16"), std::string::npos) << local;
 }
 
 TEST_F(Emulator, MemoryThatWasFreedIsNoNewTensors) {

@@ -2,6 +2,7 @@
 // The products' kernel: the memory traffic of each format, without bank conflicts, and where NaN and infinity go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -11,10 +12,12 @@
 #include "flashinfer/cases/run.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/ops/gemm/cublaslt/grids.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 
@@ -236,6 +239,53 @@ TEST(ProductIndices, AreCheckedWhenAskedFor) {
       EXPECT_NE(std::string_view(e.what()).find(bad.says), std::string_view::npos) << e.what();
     }
   }
+}
+
+/// Scales of 260 lines, for 1, 2 or 128 of them each and for 128 along k = 400, from both orders into the layouts of
+/// cuBLASLt (grids.h); memory behind what is written stays.
+TEST(GridLayout, CopiesScalesWhereCublasLtReadsThem) {
+  constexpr int64_t kLines = 260, kBlocks = 4, kDepth = 400;
+  const auto given = [](int64_t line, int64_t block) { return static_cast<float>(line * 16 + block + 1); };
+  for (const int64_t of : {1, 2, 128})
+    for (const bool k_first : {false, true})
+      for (const bool squares : {false, true}) {
+        for (const int64_t blocks : {kBlocks, int64_t{3}}) {
+          SCOPED_TRACE(str(of, " lines, ", k_first ? "k first, " : "", squares ? "squares, " : "", blocks, " blocks"));
+          const int64_t lines = ceil_div(kLines, of);
+          Tensor from = Tensor::empty({lines * blocks}, DType::kF32);
+          BlockScales s{.lines = of, .line_stride = k_first ? 1 : blocks, .k_stride = k_first ? lines : 1};
+          for (int64_t l = 0; l < lines; ++l)
+            for (int64_t b = 0; b < blocks; ++b)
+              from.data_as<float>()[l * s.line_stride + b * s.k_stride] = given(l, b);
+          const Tensor there = to_device(from.view(), kEmu);
+          s.p = there.data_as<float>();
+          const gemm::LtGrid g = gemm::lt_grid(s, kLines, blocks == kBlocks ? kDepth : 384, squares);
+          const bool square = squares && of == 128;
+          ASSERT_EQ(g.mode, square ? cublaslt::kBlock128F32 : cublaslt::kVec128F32);
+          ASSERT_EQ(g.size(), square ? 3 * 4 : kLines * blocks);
+          EXPECT_EQ(g.as_given, square ? !k_first && blocks == 4 : of == 1 && k_first);
+          BlockScales behind = s;
+          behind.p += 1;  // not at 16 bytes
+          EXPECT_FALSE(gemm::lt_grid(behind, kLines, kDepth, squares).as_given);
+          Tensor before = Tensor::empty({g.size() + 1}, DType::kF32);
+          std::ranges::fill(before.span<float>(), -1.0f);
+          const Tensor to = to_device(before.view(), kEmu);
+          const gemm::GridMove move{s, g, to.data_as<float>()};
+          op::Prepared launch = gemm::prepare_grid_layout({&move, 1}, kEmu);
+          ASSERT_TRUE(launch.supported()) << launch.why_not();
+          launch.run();
+          const Tensor got = to_device(to.view(), kCpu);
+          const float* out = got.data_as<float>();
+          if (square) {
+            for (int64_t l = 0; l < 3; ++l)
+              for (int64_t b = 0; b < 4; ++b) EXPECT_EQ(out[l * 4 + b], b < blocks ? given(l, b) : 0) << l << " " << b;
+          } else {
+            for (int64_t l = 0; l < kLines; ++l)
+              for (int64_t b = 0; b < blocks; ++b) ASSERT_EQ(out[b * kLines + l], given(l / of, b)) << l << " " << b;
+          }
+          EXPECT_EQ(out[g.size()], -1);
+        }
+      }
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ HELD = {"activation.act_and_mul": (540, 160, 7, 4, 38), "attention.attention_cor
         "comm.moe_send": (1510, 730, 1, 0, 52), "comm.moe_share": (70, 20, 0, 0, 20), "comm.move_columns": (1330, 720, 0, 0, 38),
         "comm.quantized_sum": (1730, 895, 0, 0, 54), "common.print_statistics": (2030, 170, 0, 0, 30),
         "cuda.nvfp4_dequantize": (900, 0, 11, 0, 30), "cuda.nvfp4_quantize": (1570, 0, 17, 0, 38), "gemm.gguf_dequantize": (400, 100, 1, 0, 30),
+        "gemm.grid_layout": (230, 0, 1, 0, 24),
         "linear_attention.causal_conv1d": (1100, 775, 0, 0, 70), "linear_attention.causal_conv1d_states": (440, 110, 0, 0, 50),
         "linear_attention.causal_conv1d_update": (1960, 205, 9, 4, 58), "linear_attention.gdn_channels": (15020, 4385, 3, 1, 246),
         "linear_attention.gdn_chunk": (25930, 15800, 10, 8, 209), "linear_attention.gdn_columns": (1910, 1505, 2, 0, 164),

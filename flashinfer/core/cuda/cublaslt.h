@@ -32,8 +32,9 @@ enum DescAttribute : int {
   kBScaleMode = 32
 };
 inline constexpr int kPointersOnDevice = 1;  // cublasLtPointerMode_t: alpha and beta
-/// cublasLtMatmulMatrixScale_t: one f32, or bytes for blocks along k in the layout 128x4.
-enum ScaleMode : int { kScalar32F = 0, kVec16UE4M3 = 1, kVec32UE8M0 = 2 };
+/// cublasLtMatmulMatrixScale_t: one f32; bytes for blocks along k in the layout 128x4; f32 for 128 along k of a line,
+/// or of 128 lines (ops/gemm/cublaslt/grids.h).
+enum ScaleMode : int { kScalar32F = 0, kVec16UE4M3 = 1, kVec32UE8M0 = 2, kVec128F32 = 4, kBlock128F32 = 5 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
 enum PreferenceAttribute : int {
   kMaxWorkspace = 1,

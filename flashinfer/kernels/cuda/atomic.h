@@ -15,23 +15,23 @@ struct Change {
   T value, compare, old;
 };
 template <class T>
-__attribute__((noinline, no_sanitize("thread"))) inline void add(void* p, void* x) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void add(void* p, void* x) {
   Change<T>* c = static_cast<Change<T>*>(x);
   c->old = *static_cast<T*>(p);
   *static_cast<T*>(p) = c->old + c->value;
 }
 template <class T>
-__attribute__((noinline, no_sanitize("thread"))) inline void exchange_if(void* p, void* x) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void exchange_if(void* p, void* x) {
   Change<T>* c = static_cast<Change<T>*>(x);
   c->old = *static_cast<T*>(p);
   if (c->old == c->compare) *static_cast<T*>(p) = c->value;
 }
 template <class T>
-__attribute__((noinline, no_sanitize("thread"))) inline void get(void* p, void* x) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void get(void* p, void* x) {
   static_cast<Change<T>*>(x)->old = *static_cast<T*>(p);
 }
 template <class T>
-__attribute__((noinline, no_sanitize("thread"))) inline void put(void* p, void* x) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void put(void* p, void* x) {
   *static_cast<T*>(p) = static_cast<Change<T>*>(x)->value;
 }
 inline constexpr uint32_t kFenced = emu::kAcquire | emu::kRelease;

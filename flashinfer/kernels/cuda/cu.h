@@ -22,7 +22,7 @@
   }
 #else
 #include "flashinfer/kernels/emu/hooks.h"
-#define FI_CU __attribute__((noinline, no_sanitize("thread"))) inline
+#define FI_CU __attribute__((noinline, no_sanitize("thread", "address"))) inline
 #define FI_GLOBAL_FN inline __attribute__((always_inline))
 #define FI_CALLED_FN inline
 /// For modules with several kernels (tests of the emulator).

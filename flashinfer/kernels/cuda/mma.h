@@ -45,8 +45,9 @@ FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
 
 #if !defined(__CUDACC__)
 namespace emulated {
-#define FI_TWIN \
-  __attribute__((noinline, no_sanitize("thread", "bounds", "bounds-strict", "object-size"), optimize("O3"))) inline
+#define FI_TWIN                                                                                        \
+  __attribute__((noinline, no_sanitize("thread", "address", "bounds", "bounds-strict", "object-size"), \
+                 optimize("O3"))) inline
 struct Matrix {
   const void* row;
   uint32_t count, transposed, r[4];
@@ -89,8 +90,9 @@ struct Mma {
 };
 /// Elements in f32, without branches, so that loops over them vectorise (the conversions of scalar.h took most of the
 /// time of an emulated mma).
-__attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_t bits, int exponent_bits,
-                                                                         int mantissa_bits, bool finite_only) {
+__attribute__((always_inline, no_sanitize("thread", "address"))) inline float widen(uint32_t bits, int exponent_bits,
+                                                                                    int mantissa_bits,
+                                                                                    bool finite_only) {
   const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1),
                  sign = bits >> (exponent_bits + mantissa_bits) << 31;
   const float scale =
@@ -102,7 +104,7 @@ __attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
 }
 template <class T>
-__attribute__((always_inline, no_sanitize("thread"))) inline float element(T x) {
+__attribute__((always_inline, no_sanitize("thread", "address"))) inline float element(T x) {
   if constexpr (kSame<T, bf16_t>)
     return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
   else if constexpr (kSame<T, f16_t>)

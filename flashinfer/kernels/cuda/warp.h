@@ -11,15 +11,16 @@ struct Shuffle {
   uint32_t value, source, result;
 };
 /// Every lane of the mask gets the value of its source lane.
-__attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* const* operands, uint32_t mask) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void shuffle_all(void* const* operands,
+                                                                                    uint32_t mask) {
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
     Shuffle* s = static_cast<Shuffle*>(operands[i]);
     s->result = static_cast<const Shuffle*>(operands[s->source])->value;
   }
 }
-__attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_t mask, uint32_t value, uint32_t source,
-                                                                         const void* pc) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline uint32_t shuffle(uint32_t mask, uint32_t value,
+                                                                                    uint32_t source, const void* pc) {
   if (source > 31 || !(mask >> source & 1)) emu::api->fail("a shuffle from a lane that is not in its mask", pc);
   Shuffle s{value, source, 0};
   emu::api->count(emu::Count::kShuffle, 1);
@@ -29,7 +30,7 @@ __attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_
 struct Vote {
   uint32_t predicate, result;
 };
-__attribute__((noinline, no_sanitize("thread"))) inline void vote_all(void* const* operands, uint32_t mask) {
+__attribute__((noinline, no_sanitize("thread", "address"))) inline void vote_all(void* const* operands, uint32_t mask) {
   uint32_t ballot = 0;
   for (uint32_t i = 0; i < 32; ++i)
     if (mask >> i & 1) ballot |= static_cast<const Vote*>(operands[i])->predicate << i;

@@ -49,6 +49,10 @@ enum class Meeting : uint32_t { kSync, kShuffle, kVote, kMma, kMatrixLoad, kMatr
 /// Counted instructions.
 enum class Count : uint32_t { kMma, kMatrix, kShuffle, kVote, kBarrier, kAsyncCopy, kAtomic, kSpecial, kNumCounts };
 
+/// Where the guarded form of an artifact (hooks.h) has the shadow byte of an address: (address >> 3) + kStackShadow.
+/// jit::guarded_flags() and the shadow memory itself (guarded.cc) agree on it.
+constexpr uintptr_t kStackShadow = uintptr_t{1} << 45;
+
 struct Api {
   const ThreadInfo* now;
   uintptr_t stack_begin, stack_bytes;  // of the running thread: accesses there are local variables
@@ -86,6 +90,9 @@ struct Api {
   void (*array_bounds)(int64_t index, const char* type, const void* pc);
   /// An access of type `type` through a pointer lies outside the local variable that the pointer is of.
   void (*object_bounds)(const char* type, const void* pc);
+  /// In the guarded form: an access to the running thread's stack is not of a living variable. `returned`: it lies
+  /// below the frames of all functions that run.
+  void (*local_bounds)(const void* p, uint32_t bytes, uint32_t flags, uint32_t returned, const void* pc);
 };
 
 /// The argument of flashinfer_emu_kernel.

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside an emulated artifact: the emulator's function table, and the functions that code built with -fsanitize=thread
-// calls before every load and store. They are hidden, so that they do not clash with a real ThreadSanitizer in the
-// process. Included by cu.h, once in an artifact.
+// Inside an emulated artifact: the emulator's function table, and the functions that instrumented code calls before
+// every load and store. They are hidden, so that they do not clash with a real sanitizer in the process. Included by
+// cu.h, once in an artifact.
+//
+// An artifact has two forms (docs/emulator.md, "Local memory"): with -fsanitize=thread, whose calls show every access;
+// and, with FI_EMU_GUARDED and -fsanitize=kernel-address, the guarded form, which has a red zone around each variable
+// on the stack.
 #pragma once
+#include <string.h>
+
 #include "flashinfer/kernels/emu/api.h"
 
 namespace flashinfer::emu {
@@ -10,7 +16,12 @@ inline Api* api = nullptr;
 #define FI_EMU_PC __builtin_extract_return_addr(__builtin_return_address(0))
 }  // namespace flashinfer::emu
 
-#define FI_EMU_HOOK extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) inline
+#define FI_EMU_HOOK \
+  extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread", "address"))) inline
+
+#if defined(FI_EMU_GUARDED)
+#include "flashinfer/kernels/emu/guarded_hooks.h"
+#else
 #define FI_EMU_ACCESS(p, n, flags)                                                                             \
   if (reinterpret_cast<uintptr_t>(p) - flashinfer::emu::api->stack_begin >= flashinfer::emu::api->stack_bytes) \
   flashinfer::emu::api->access(p, n, flags, FI_EMU_PC)
@@ -30,6 +41,7 @@ FI_EMU_SIZE(2)
 FI_EMU_SIZE(4)
 FI_EMU_SIZE(8)
 FI_EMU_SIZE(16)
+#undef FI_EMU_SIZE
 FI_EMU_HOOK void __tsan_read_range(void* p, size_t n) {
   FI_EMU_ACCESS(p, static_cast<uint32_t>(n), flashinfer::emu::kRead | flashinfer::emu::kUnaligned);
 }
@@ -49,6 +61,22 @@ FI_EMU_HOOK void* __tsan_memset(void* to, int value, size_t n) {
   FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
   return __builtin_memset(to, value, n);
 }
+#endif
+
+// g++ expands these in kernels without a call that the hooks see. Wrappers use the builtins, which stay as they are.
+FI_EMU_HOOK void* flashinfer_emu_memcpy(void* to, const void* from, size_t n) {
+  FI_EMU_ACCESS(from, static_cast<uint32_t>(n), flashinfer::emu::kRead | flashinfer::emu::kUnaligned);
+  FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
+  return __builtin_memmove(to, from, n);
+}
+FI_EMU_HOOK void* flashinfer_emu_memset(void* to, int value, size_t n) {
+  FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
+  return __builtin_memset(to, value, n);
+}
+#undef FI_EMU_ACCESS
+#define memcpy(to, from, n) flashinfer_emu_memcpy(to, from, n)
+#define memmove(to, from, n) flashinfer_emu_memcpy(to, from, n)
+#define memset(to, value, n) flashinfer_emu_memset(to, value, n)
 
 // -fsanitize=bounds calls this before an access to an array of known length with an index out of range: kernels keep
 // arrays in registers or local memory, which the hooks above do not see.
@@ -80,8 +108,7 @@ struct TypeMismatch {
 FI_EMU_HOOK void __ubsan_handle_type_mismatch_v1(flashinfer::emu::TypeMismatch* data, uintptr_t) {
   flashinfer::emu::api->object_bounds(data->type->name, FI_EMU_PC);
 }
-extern "C" __attribute__((visibility("default"), used, no_sanitize("thread"))) inline void flashinfer_emu_bind(
-    void* hooks) {
+extern "C" __attribute__((visibility("default"), used, no_sanitize("thread", "address"))) inline void
+flashinfer_emu_bind(void* hooks) {
   flashinfer::emu::api = static_cast<flashinfer::emu::Api*>(hooks);
 }
-#undef FI_EMU_SIZE

@@ -17,6 +17,7 @@
 #include "flashinfer/kernels/emu/race.h"
 #include "flashinfer/kernels/emu/report.h"
 #include "flashinfer/kernels/emu/shared_memory.h"
+#include "flashinfer/kernels/emu/undo.h"
 
 namespace flashinfer::emu {
 
@@ -72,6 +73,7 @@ struct Thread : ThreadInfo {
   Block* of = nullptr;
   Warp* warp = nullptr;
   bool done = false;
+  bool gives_way = false;           // until others have run: it only repeats its last accesses
   bool depended = true;             // the previous kernel has ended, as far as this thread knows
   const char* waits_for = nullptr;  // null: can run
   const void* waits_at = nullptr;
@@ -155,10 +157,25 @@ struct Gpu {
 /// Scopes of atomics and fences, each with those before it.
 enum Scope : uint32_t { kScopeOfBlock, kScopeOfGpu, kScopeOfSystem, kScopes };
 
+/// How a machine runs a launch.
+struct Mode {
+  /// By number: always the first (last) thread that can run, blocks likewise. Of two threads that do something between
+  /// the same barriers, kAscending has one first and kDescending the other.
+  enum class Order { kBySeed, kAscending, kDescending };
+  Order order = Order::kBySeed;
+  bool guarded = false;  // the kernels are guarded forms: only accesses that leave a local variable are reported
+  bool undone = false;   // what it writes is taken back: it ends where not all of that could be kept
+  bool by_number() const { return order != Order::kBySeed; }
+};
+
 class Machine {
  public:
-  Machine(std::span<const std::vector<Work>> gpus, const Options& options);
+  Machine(std::span<const std::vector<Work>> gpus, const Options& options, Mode mode = {});
   Report run();
+  Undo& undo() { return undo_; }
+  /// An atomic operation took over what another had released, and could as well have come before it.
+  bool chose_an_order() const { return chose_an_order_; }
+  bool stopped() const { return stopped_; }  // fibers were left in the middle of a function
 
   // Called by the artifact (bound in run.cc).
   void access(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
@@ -181,6 +198,7 @@ class Machine {
   void fail(const char* sentence, const void* pc);
   void array_bounds(int64_t index, const char* type, const void* pc);
   void object_bounds(const char* type, const void* pc);
+  void local_bounds(const void* p, uint32_t bytes, uint32_t flags, bool returned, const void* pc);
 
   void thread_main();  // body of a fiber
   /// Called between two instructions of the running fiber (watchdog.h): code of a kernel that has done nothing that the
@@ -216,7 +234,7 @@ class Machine {
       now_->repeats = 0, quiet_ = 0;
     }
     meetings_ = 0;
-    if (++steps_ > kSteps)
+    if (++steps_ > (mode_.guarded ? kSteps / 8 : kSteps))  // the run that follows a guarded one finds it
       too_long("made no progress: 2^25 accesses of its blocks without a barrier or a thread's end", pc);
   }
   void repeated(const void* pc);
@@ -296,6 +314,7 @@ class Machine {
   static uint32_t domain(const Thread& t, uint32_t scope);
   void release_at(SyncVariable& v, uint32_t order);
   void order_by(const void* p, uint32_t order, const void* pc);
+  bool learns_from(const SyncVariable& v, uint32_t scope) const;
   void check_flag(SyncVariable& v, const void* p, const void* pc);
   Knowledge known_now(const Thread& t) const;
   void learn(Thread& t, const Knowledge& k);
@@ -304,6 +323,9 @@ class Machine {
   const cuda::Launch&
       launch_;  // of the first GPU: gangs one after another, clusters and dependent launches are its own
   const Options options_;
+  const Mode mode_;
+  const bool keeps_;  // undo_ is wanted
+  Undo undo_;
   Lines lines_;
   Findings findings_;
   Context scheduler_;
@@ -337,8 +359,10 @@ class Machine {
   const Range* last_range_ = nullptr;
   std::unordered_map<uintptr_t, SyncVariable> variables_;
   std::vector<int32_t> joined_;  // of sync_warp
-  bool exact_ = false;           // an atomic has released: later gangs may be ordered after earlier ones
-  bool waited_ = false;          // a thread has waited for the previous kernel
+  bool chose_an_order_ = false;
+  bool woke_ = false;    // threads, since the running one was chosen
+  bool exact_ = false;   // an atomic has released: later gangs may be ordered after earlier ones
+  bool waited_ = false;  // a thread has waited for the previous kernel
   std::unique_ptr<Counter> counter_;
 };
 

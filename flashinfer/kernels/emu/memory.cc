@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/hex.h"
+#include "flashinfer/kernels/emu/guarded.h"
 #include "flashinfer/kernels/emu/machine.h"
 
 namespace flashinfer::emu {
@@ -55,6 +56,17 @@ void Machine::array_bounds(int64_t index, const char* type, const void* pc) {
 
 void Machine::object_bounds(const char* type, const void* pc) {
   report("local", str(who(*now_), ": an access of type ", type, " outside the variable that it belongs to (%1)"), pc);
+  stop();
+}
+
+void Machine::local_bounds(const void* p, uint32_t bytes, uint32_t flags, bool returned, const void* pc) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+  const std::string where =
+      returned ? "of a function that has returned" : describe_local(at, bytes, api_table.stack_begin);
+  report("local",
+         str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of local memory out of bounds",
+             where.empty() ? "" : ", ", where, " (%1)"),
+         pc);
   stop();
 }
 
@@ -189,6 +201,8 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     }
     last_range_ = r;
   }
+  if (r != nullptr && keeps_) undo_.keep(*r, at, bytes);
+  if (mode_.undone && undo_.full()) stop();
   if (misaligned(at, bytes, flags)) {
     report("aligned",
            str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"),

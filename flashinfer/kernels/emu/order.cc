@@ -101,6 +101,12 @@ void Machine::acquire(const Released (&of)[kScopes], uint32_t scope, uint32_t or
   }
 }
 
+bool Machine::learns_from(const SyncVariable& v, uint32_t scope) const {
+  for (uint32_t s = 0; s <= scope; ++s)
+    if (v.of[s].contains(domain(*now_, s))) return true;
+  return false;
+}
+
 void Machine::order_by(const void* p, uint32_t order, const void* pc) {
   SyncVariable& v = variable(p);
   const uint32_t scope = scope_of_order(order);
@@ -194,6 +200,9 @@ void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void*
     if (!(order & (kLoadOnly | kMayFail))) release_at(v, order);
     return;
   }
+  if (!(order & (kLoadOnly | kStoreOnly)) && v.change.gang != 0 && !ordered(v.change) &&
+      learns_from(v, scope_of_order(order)))
+    chose_an_order_ = true;
   char before[8];
   std::memcpy(before, p, bytes);
   apply(p, operand);

@@ -71,6 +71,7 @@ void Machine::repeated(const void* pc) {
   if (++now_->repeats % kRepeats != 0) return;
   if (quiet_ > 64 * kRepeats + 2 * kRepeats * ready_.size())
     too_long("reads the same again and again, and no other thread that can run changes it", pc);
+  now_->gives_way = true;
   ready_.push_back(now_);
   leave();
 }

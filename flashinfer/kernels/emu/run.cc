@@ -8,6 +8,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/kernels/emu/guarded.h"
 #include "flashinfer/kernels/emu/machine.h"
 #include "flashinfer/kernels/emu/system.h"
 #include "flashinfer/kernels/emu/watchdog.h"
@@ -50,6 +51,9 @@ Api make_table() {
   a.count = [](Count what, uint32_t n) { machine->count(what, n); };
   a.array_bounds = [](int64_t index, const char* type, const void* pc) { machine->array_bounds(index, type, pc); };
   a.object_bounds = [](const char* type, const void* pc) { machine->object_bounds(type, pc); };
+  a.local_bounds = [](const void* p, uint32_t n, uint32_t flags, uint32_t returned, const void* pc) {
+    machine->local_bounds(p, n, flags, returned != 0, pc);
+  };
   a.fail = [](const char* sentence, const void* pc) { machine->fail(sentence, pc); };
   return a;
 }
@@ -92,10 +96,12 @@ void Machine::check_launch(const cuda::Launch& l) const {
   FI_CHECK(!l.pdl, NotImplementedError, "emulator: a dependent launch of one of several GPUs");
 }
 
-Machine::Machine(std::span<const std::vector<Work>> gpus, const Options& options)
+Machine::Machine(std::span<const std::vector<Work>> gpus, const Options& options, Mode mode)
     : gpus_(gpus.size()),
       launch_(gpus[0][0].launch),
       options_(options),
+      mode_(mode),
+      keeps_(options.races || mode.undone),
       lines_(code_of(gpus)),
       random_(options.seed * 0x9E3779B97F4A7C15u + 1) {
   for (size_t g = 0; g < gpus.size(); ++g) gpus_[g].id = static_cast<uint32_t>(g), gpus_[g].launches = gpus[g];
@@ -250,6 +256,18 @@ void Machine::start_launch(Gpu& g) {
 
 Thread* Machine::next() {
   if (ready_.empty()) return nullptr;
+  if (mode_.by_number()) {
+    const auto better = [&](const Thread* a, const Thread* b) {
+      return mode_.order == Mode::Order::kAscending ? a->index < b->index : a->index > b->index;
+    };
+    size_t best = 0;
+    for (size_t i = 1; i < ready_.size(); ++i)
+      if (!ready_[i]->gives_way && (ready_[best]->gives_way || better(ready_[i], ready_[best]))) best = i;
+    Thread* const t = ready_[best];
+    ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(best));
+    woke_ = t->gives_way = false;
+    return t;
+  }
   if (options_.seed) std::swap(ready_.front(), ready_[next_random() % ready_.size()]);
   Thread* t = ready_.front();
   ready_.pop_front();
@@ -299,9 +317,10 @@ void Machine::block_on(const char* what, const void* pc) {
 void Machine::wake(Thread* t) {
   t->waits_for = nullptr;
   ready_.push_back(t);
+  woke_ = true;
 }
 void Machine::preempt() {
-  if (options_.seed == 0 || --budget_ > 0) return;
+  if (mode_.by_number() ? !std::exchange(woke_, false) : options_.seed == 0 || --budget_ > 0) return;
   ready_.push_back(now_);
   leave();
 }
@@ -320,6 +339,7 @@ std::string Machine::who(const Thread& t) const {
 }
 
 void Machine::report(const char* kind, std::string text, const void* pc1, const void* pc2) {
+  if (mode_.guarded && kind != std::string_view("local")) return;  // the run that follows finds it
   findings_.add(kind, {std::move(text), pc1, pc2});
 }
 void Machine::fail(const char* sentence, const void* pc) {
@@ -333,6 +353,7 @@ Report Machine::run() {
   for (uint64_t i = 0; i < gangs; ++i) order[i] = i;
   if (options_.seed)
     for (uint64_t i = gangs; i > 1; --i) std::swap(order[i - 1], order[next_random() % i]);
+  if (mode_.order == Mode::Order::kDescending) std::reverse(order.begin(), order.end());
   for (const uint64_t g : order) {
     start_gang(g);
     run_gang();
@@ -352,19 +373,75 @@ Report Machine::run() {
   return r;
 }
 
+namespace {
+Report run_machine(Machine& m, double idle_seconds) {
+  machine = &m;
+  Report r;
+  {
+    const Watchdog watchdog(idle_seconds);
+    r = m.run();
+  }
+  machine = nullptr;
+  return r;
+}
+
+/// Runs the guarded forms of the kernels that have one, and takes back what they write.
+Report find_bad_locals(std::span<const std::vector<Work>> gpus, const Options& options) {
+  std::vector<std::vector<Work>> guarded(gpus.begin(), gpus.end());
+  bool any = false;
+  for (auto& launches : guarded)
+    for (Work& w : launches)
+      if (const Kernel form = guarded_form(w.kernel)) w.kernel = form, any = true;
+  if (!any) return {};
+  Options plain = options;
+  plain.races = plain.count = false;
+  constexpr double kIdleSeconds = 1;  // a kernel that never ends is found by the run that follows
+  Machine m(guarded, plain, {.guarded = true, .undone = true});
+  if (!map_stack_shadow(stacks().begin(), stacks().bytes())) return {};
+  Report r = run_machine(m, std::min(kIdleSeconds, options.idle_seconds));
+  if (m.stopped()) clear_stack_shadow();
+  m.undo().exchange();
+  return r;
+}
+
+/// The launches again, from the memory that `undo` has kept, by number in both directions: the order of two atomic
+/// operations on one word may hide a race in one of them. Memory stays as it is.
+Report try_other_orders(std::span<const std::vector<Work>> gpus, Options options, Undo& undo) {
+  Report r;
+  undo.exchange();
+  options.seed = 0, options.count = false;
+  for (const Mode::Order order : {Mode::Order::kDescending, Mode::Order::kAscending}) {
+    Machine m(gpus, options, {.order = order, .undone = true});
+    r = run_machine(m, options.idle_seconds);
+    m.undo().exchange();
+    if (!r.error.empty()) break;
+  }
+  undo.exchange();
+  return r;
+}
+}  // namespace
+
 Report run_together(std::span<const std::vector<Work>> gpus, const Options& options) {
   FI_CHECK(!gpus.empty() && std::ranges::none_of(gpus, [](const auto& launches) { return launches.empty(); }),
            ValueError, "emulator: a GPU without a launch");
   const std::lock_guard lock(one_run);
-  Machine m(gpus, options);
-  if (product(gpus[0][0].launch.grid) == 0) return {};
-  machine = &m;
+  // What a run writes can be taken back where all memory is known.
+  const bool again = options.races && !options.memory.empty(), empty = product(gpus[0][0].launch.grid) == 0;
+  if (again && !empty)
+    if (Report r = find_bad_locals(gpus, options); !r.error.empty()) return r;
   Report r;
+  Undo undo;
+  bool may_differ = false;
   {
-    const Watchdog watchdog(options.idle_seconds);
-    r = m.run();
+    Machine m(gpus, options);
+    if (empty) return {};
+    r = run_machine(m, options.idle_seconds);
+    may_differ = m.chose_an_order();
+    undo = std::move(m.undo());
   }
-  machine = nullptr;
+  if (again && r.error.empty() && may_differ && !undo.full())
+    if (const Report other = try_other_orders(gpus, options, undo); !other.error.empty())
+      r.error = other.error, r.errors = other.errors;
   return r;
 }
 Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,

@@ -523,6 +523,26 @@ FI_GLOBAL_FN void barrier_in_loop(const P& p) {
   }
 }
 
+// ---- copies by the compiler's functions ----
+
+template <bool kBug>
+FI_GLOBAL_FN void copied_to_others(const P& p) {
+  if (thread_x() == 0) memcpy(tile(), p.in, 64 * sizeof(float));
+  if (!kBug) sync_threads();
+  p.out[thread_x()] = tile()[thread_x()];
+}
+template <bool kBug>
+FI_GLOBAL_FN void copied_past_the_end(const P& p) {
+  const uint64_t bytes = static_cast<uint64_t>(p.n - linear() * 500) * sizeof(float);
+  memcpy(p.out + linear() * 500, p.in, kBug ? bytes + 4 : bytes - 2000 * (1 - linear()));
+}
+template <bool kBug>
+FI_GLOBAL_FN void cleared_by_one(const P& p) {
+  if (thread_x() == 0) memset(tile(), 0, (kBug ? 63 : 64) * sizeof(float));
+  sync_threads();
+  p.out[thread_x()] = tile()[thread_x()];
+}
+
 // ---- local arrays ----
 
 template <bool kBug>
@@ -558,4 +578,4 @@ PAIR(wrong_stage) PAIR(refilled_too_early)
 PAIR(idle_block) PAIR(flag_not_set_up) PAIR(half_a_word) PAIR(row_not_filled) PAIR(peer_not_filled)
 PAIR(barriers_by_turns) PAIR(pairs_overlap) PAIR(handed_back_early) PAIR(lane_left_out) PAIR(halves_apart)
 PAIR(vote_for_barrier) PAIR(barrier_in_loop)
-PAIR(wide_load_of_local) PAIR(backwards)
+PAIR(wide_load_of_local) PAIR(backwards) PAIR(copied_to_others) PAIR(copied_past_the_end) PAIR(cleared_by_one)

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <mutex>
+
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/api/decode_tables.h"
 #include "flashinfer/ops/attention/cases.h"
@@ -136,17 +140,28 @@ template <class Run>
 Call call_of_run(const Run& a) {
   return paged_call(plan_of(a.self), a);
 }
-/// The plan, for as many rows a request as q has where the back end leaves that to the run.
+/// The plan, for as many rows a request as q has where the back end leaves that to the run: validation, preparation and
+/// later runs of the same rows share the one that the first of them makes, with its threads.
 PlanRef planned_for_rows(const BatchDecodeRun& a) {
   const Plan& p = plan_of(a.self);
   const int64_t rows = a.q.size(0);
   if (!p.any_q_len || rows == p.nnz_qo || p.batch_size == 0) return borrowed(p);
   FI_CHECK(rows > 0 && rows % p.batch_size == 0, ValueError, "q.shape[0] is ", rows, ", but must be a multiple of ",
            p.batch_size, " requests");
+  constexpr size_t kKept = 8;  // a step that verifies drafts has few lengths
+  static constinit ForkMutex mutex(ForkLayer::kOps);
+  const std::lock_guard lock(mutex);
+  auto& kept = p.of_rows.kept;
+  if (const auto at = std::ranges::find(kept, rows, [](const PlanRef& known) { return known->nnz_qo; });
+      at != kept.end()) {
+    std::rotate(at, at + 1, kept.end());
+    return kept.back();
+  }
   Plan other = p;
   set_decode_rows(other, rows / p.batch_size);
   set_work(other);
-  return owned(std::move(other));
+  if (kept.size() == kKept) kept.erase(kept.begin());
+  return kept.emplace_back(owned(std::move(other)));
 }
 Call call_for_rows(const BatchDecodeRun& a) { return paged_call(*planned_for_rows(a), a); }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -129,7 +130,14 @@ int64_t longest_rows(const Plan& p) {
   return most;
 }
 
+namespace {
+std::atomic<int64_t> g_set_work_calls{0};
+}  // namespace
+
+int64_t set_work_calls() { return g_set_work_calls.load(std::memory_order_relaxed); }
+
 void set_work(Plan& p) {
+  g_set_work_calls.fetch_add(1, std::memory_order_relaxed);
   p.longest_of = {};
   p.longest = longest_rows(p);
   p.longest_of = Tensor(p.qo_indptr.view().slice(0, 0, p.batch_size + 1), p.qo_indptr.owner());

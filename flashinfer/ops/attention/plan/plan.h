@@ -19,6 +19,19 @@ struct GraphBuffers {
 };
 
 struct GraphArrays;  // cuda/graph.h
+struct Plan;
+
+/// Plans for runs whose q has other rows a request than their plan, the last used last. A copy begins without: it may
+/// be changed.
+struct RowPlans {
+  RowPlans() = default;
+  RowPlans(const RowPlans&) {}
+  RowPlans& operator=(const RowPlans&) {
+    kept.clear();
+    return *this;
+  }
+  std::vector<std::shared_ptr<const Plan>> kept;
+};
 
 /// State of the batch wrappers: what __init__ sets, then what plan() sets.
 struct Plan {
@@ -51,6 +64,7 @@ struct Plan {
   int64_t longest = 0;
   Tensor longest_of;
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
+  mutable RowPlans of_rows;  // not recorded; with any_q_len (planned_for_rows() in api/decode.cc)
 };
 extern const op::StateType plan_type, sparse_plan_type;
 
@@ -164,6 +178,8 @@ void check_longest(std::string_view name, const std::optional<int64_t>& bound, c
 /// Whether the decode kernel supports the plan's masks and positions.
 bool decode_supports(const Plan& p);
 void set_work(Plan& p);
+/// How often this process has called it.
+int64_t set_work_calls();
 /// Query rows of the longest request; those of a plan that set_work() has seen are known.
 int64_t longest_rows(const Plan& p);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.

@@ -18,6 +18,7 @@
 #include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/gemm/cublaslt/grids.h"
 #include "flashinfer/ops/gemm/cublaslt/search.h"
 
 namespace flashinfer::gemm {
@@ -25,6 +26,7 @@ namespace {
 
 using cublaslt::Handle;
 
+constexpr const char* kNotHere = "cuBLASLt runs on GPUs, not on the emulator";
 /// NVIDIA advises 32 MiB for sm_90 and newer.
 constexpr size_t kWorkspace = size_t{32} << 20;
 /// Requested of the heuristic and timed: it orders by its estimate, and later ones rarely win.
@@ -53,11 +55,12 @@ struct Key {
   const void* library = nullptr;
   Matrix a, b, d;  // cuBLASLt's: our b, a, out
   int64_t batch = 1;
-  int bias = -1;     // its type
-  bool fp8 = false;  // 8 bits or less
-  int scales = cublaslt::kScalar32F;
-  bool alpha = false;  // on the device
-  bool own = false;    // another way is there
+  int bias = -1;                                                         // its type
+  bool fp8 = false;                                                      // 8 bits or less
+  int scales_a = cublaslt::kScalar32F, scales_b = cublaslt::kScalar32F;  // of a and b
+  bool copies = false;                                                   // scales are copied before each product
+  bool alpha = false;                                                    // on the device
+  bool own = false;                                                      // another way is there
   auto operator<=>(const Key&) const = default;
 };
 
@@ -88,7 +91,8 @@ std::string text_of(const Key& k) {
                m.batch_stride, " at ", m.alignment, ";");
   };
   return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias,
-             k.scales != cublaslt::kScalar32F ? str(" scales ", k.scales) : "", k.alpha ? " alpha" : "");
+             k.scales_a != cublaslt::kScalar32F ? str(" scales ", k.scales_a, " and ", k.scales_b) : "",
+             k.copies ? " copied" : "", k.alpha ? " alpha" : "");
 }
 
 // The order of this file's mutexes: who chooses or runs asks for the library's handle, and who runs for a workspace.
@@ -115,7 +119,9 @@ struct Call {
   void* out;
   const void *scale_a, *scale_b;
   const float* alpha;
-  std::shared_ptr<op::Prepared> own;  // null: not needed
+  std::shared_ptr<op::Prepared> own;    // null: not needed
+  std::shared_ptr<op::Prepared> grids;  // before each product of cuBLASLt; null: the scales have its layouts
+  Tensor grid_memory;
 };
 
 void set(Handle description, int attribute, const auto& value) {
@@ -174,9 +180,9 @@ void choose(Choice& c) {
     set(c.description, cublaslt::kBiasType, int32_t{k.bias});
   }
   if (k.fp8) set(c.description, cublaslt::kFastAccum, int8_t{0});  // sums of fp8 in f32 throughout
-  if (k.scales != cublaslt::kScalar32F) {
-    set(c.description, cublaslt::kAScaleMode, int32_t{k.scales});
-    set(c.description, cublaslt::kBScaleMode, int32_t{k.scales});
+  if (k.scales_a != cublaslt::kScalar32F) {
+    set(c.description, cublaslt::kAScaleMode, int32_t{k.scales_a});
+    set(c.description, cublaslt::kBScaleMode, int32_t{k.scales_b});
   }
   if (k.alpha) {
     set(c.description, cublaslt::kPointerMode, int32_t{cublaslt::kPointersOnDevice});
@@ -223,6 +229,14 @@ Choice& choice_of(const Key& k) {
   return *c;
 }
 
+struct LtGrids {
+  LtGrid a, b;
+};
+/// The result's columns have squares: cuBLASLt has none on both sides, and of rows there may be a scale for each.
+LtGrids grids_of(const LtProduct& p) {
+  return {lt_grid(*p.grid_a, p.a.size(0), p.a.size(1), false), lt_grid(*p.grid_b, p.b.size(1), p.a.size(1), true)};
+}
+
 /// The key of a product; or why cuBLASLt has no way to describe it.
 std::string key_of(const LtProduct& p, int device, Key& k) {
   k.device = device, k.library = &cublaslt::library();
@@ -234,7 +248,11 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
   k.a = *a, k.b = *b, k.d = *d, k.batch = p.out.rank() == 3 ? p.out.size(0) : 1;
   k.bias = p.bias ? type_of(p.bias->dtype()) : -1;
   k.fp8 = size_of(p.a.dtype()) == 1;
-  if (p.blocks_a) k.scales = p.fp4 ? cublaslt::kVec16UE4M3 : cublaslt::kVec32UE8M0;
+  if (p.blocks_a) k.scales_a = k.scales_b = p.fp4 ? cublaslt::kVec16UE4M3 : cublaslt::kVec32UE8M0;
+  if (p.grid_a) {
+    const LtGrids g = grids_of(p);
+    k.scales_a = g.b.mode, k.scales_b = g.a.mode, k.copies = !g.a.as_given || !g.b.as_given;
+  }
   k.alpha = p.alpha != nullptr, k.own = p.own != nullptr;
   if (p.a.size(-1) == 0) return "k is 0, and cuBLASLt takes only products of something";
   if (p.bias && p.bias->stride(0) != 1 && p.bias->size(0) > 1) return "bias has gaps between elements";
@@ -257,7 +275,12 @@ std::string key_of(const LtProduct& p, int device, Key& k) {
   if (p.blocks_a && (alignment_of(p.blocks_a) < 16 || alignment_of(p.blocks_b) < 16))
     return "scales of blocks must begin at 16 bytes";
   if (p.fp4)  // counted in numbers, two a byte
-    for (Matrix* m : {&k.a, &k.b}) m->type = cublaslt::kR4FE2M1, m->rows *= 2, m->ld *= 2;
+    for (Matrix* m : {&k.a, &k.b}) m->type = cublaslt::kR4FE2M1, m->rows *= 2, m->ld *= 2, m->batch_stride *= 2;
+  // Whole tiles follow one another. NVIDIA does not say whether a matrix of others begins in a tile of its own.
+  const int64_t m = k.b.columns, n = k.a.columns, blocks_of_tile = (p.fp4 ? 16 : 32) * 4;
+  if (p.blocks_a && k.batch > 1 && (m % 128 != 0 || n % 128 != 0 || k.a.rows % blocks_of_tile != 0))
+    return str("scales of blocks of a batch need whole tiles, m and n multiples of 128 and k of ", blocks_of_tile,
+               ", but m is ", m, ", n ", n, " and k ", k.a.rows);
   return {};
 }
 
@@ -287,9 +310,9 @@ Tensor workspace_of(Device device, size_t bytes) {
   return t;
 }
 
-/// Why the library, the driver or the GPU cannot multiply `type`, with scales of blocks or without; empty when they
-/// can.
-std::string unsupported_on(int device, DType type, bool blocks) {
+enum class Scales { kScalar, kBlocks, kGrids };
+/// Why the library, the driver or the GPU cannot multiply `type` with such scales; empty when they can.
+std::string unsupported_on(int device, DType type, Scales scales) {
   if (std::string why = cuda::why_no_device(device); !why.empty()) return why;
   const cublaslt::Library& lt = cublaslt::library();
   if (!lt.why_not.empty()) return lt.why_not;
@@ -298,12 +321,16 @@ std::string unsupported_on(int device, DType type, bool blocks) {
                lt.version / 100 % 100, ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
   const cuda::DeviceInfo& gpu = cuda::device_info(device);
   const int capability = gpu.major * 10 + gpu.minor;
-  if (blocks && capability < 100)
-    return str("products with scales of blocks need compute capability 10.0, but ", gpu.name, " has ", gpu.major, ".",
-               gpu.minor);
-  if (blocks && lt.version < 120800)
-    return str("products with scales of blocks need cuBLASLt 12.8, but it is ", lt.version / 10000, ".",
-               lt.version / 100 % 100);
+  if (scales != Scales::kScalar) {
+    const bool grids = scales == Scales::kGrids;
+    const char* const what = grids ? "f32 scales of blocks" : "scales of blocks";
+    if (grids ? capability != 90 : capability < 100)
+      return str("products with ", what, " need compute capability ", grids ? "9.0" : "10.0", ", but ", gpu.name,
+                 " has ", gpu.major, ".", gpu.minor);
+    if (lt.version < size_t{grids ? 120900u : 120800u})
+      return str("products with ", what, " need cuBLASLt ", grids ? "12.9" : "12.8", ", but it is ", lt.version / 10000,
+                 ".", lt.version / 100 % 100);
+  }
   if (size_of(type) == 1 && capability < 89)
     return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
   if (capability < 80)
@@ -329,6 +356,7 @@ void run(Choice& c, const Call& p) {
     set(c.description, cublaslt::kBScalePointer, p.scale_a);
   }
   const auto multiply = [&](size_t way) {
+    if (p.grids) p.grids->run();
     const float one = 1, zero = 0;
     const void *const alpha = p.alpha ? p.alpha : &one, *const beta = p.alpha ? c.zero.data() : &zero;
     return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, alpha, p.b, c.a, p.a, c.b, beta,
@@ -345,6 +373,26 @@ void run(Choice& c, const Call& p) {
   if (c.chosen == own && p.own && p.own->supported()) return p.own->run();
   cublaslt::check(multiply(c.chosen == own ? 0 : c.chosen), "cublasLtMatmul");
 }
+/// Whether a call takes the own launch and nothing else.
+bool takes_own(Choice& c, const Call& p) {
+  const std::lock_guard lock(c.mutex);
+  return c.settled && c.chosen == c.algorithms.size() && p.own && p.own->supported();
+}
+/// Sets the scales of `call`, and the copies of those that cuBLASLt reads in another layout. Why there are none.
+std::string set_grids(const LtProduct& p, Call& call) {
+  const LtGrids grids = grids_of(p);
+  call.scale_a = p.grid_a->p, call.scale_b = p.grid_b->p;
+  // Those of b begin at 16 bytes behind those of a, whose m is a multiple of 4.
+  const int64_t of_a = grids.a.as_given ? 0 : grids.a.size(), of_b = grids.b.as_given ? 0 : grids.b.size();
+  if (of_a + of_b == 0) return {};
+  call.grid_memory = Tensor::empty({of_a + of_b}, DType::kF32, call.device);
+  float* const memory = call.grid_memory.data_as<float>();
+  std::vector<GridMove> moves;
+  if (of_a) moves.push_back({*p.grid_a, grids.a, memory}), call.scale_a = memory;
+  if (of_b) moves.push_back({*p.grid_b, grids.b, memory + of_a}), call.scale_b = memory + of_a;
+  call.grids.reset(new op::Prepared(prepare_grid_layout(moves, call.device)));
+  return call.grids->supported() ? std::string() : call.grids->why_not();
+}
 /// Whether a call may take, or time, the own launch.
 bool needs_own(Choice& c) {
   const std::lock_guard lock(c.mutex);
@@ -353,25 +401,40 @@ bool needs_own(Choice& c) {
 
 }  // namespace
 
+std::string why_no_grids(Device device, int64_t m, int64_t n, int64_t grid_k) {
+  if (device.type != DeviceType::kCUDA) return kNotHere;
+  if (std::string why = unsupported_on(device.index, DType::kF8E4M3, Scales::kGrids); !why.empty()) return why;
+  if (grid_k != 128) return str("cuBLASLt has f32 scales of 128 along k, but these are of ", grid_k);
+  if (m % 4 != 0 || n % 4 != 0)
+    return str("products with f32 scales of blocks need m and n that are multiples of 4, but m is ", m, " and n ", n);
+  return {};
+}
+
 op::Prepared prepare_cublaslt(const LtProduct& p, Device device) {
-  if (device.type != DeviceType::kCUDA) return op::Unsupported{"cuBLASLt runs on GPUs, not on the emulator"};
-  if (std::string why = unsupported_on(device.index, p.a.dtype(), p.blocks_a != nullptr); !why.empty())
-    return op::Unsupported{why};
+  if (device.type != DeviceType::kCUDA) return op::Unsupported{kNotHere};
+  std::string why = p.grid_a
+                        ? why_no_grids(device, p.a.size(0), p.b.size(1), p.grid_k)
+                        : unsupported_on(device.index, p.a.dtype(), p.blocks_a ? Scales::kBlocks : Scales::kScalar);
+  if (!why.empty()) return op::Unsupported{why};
   if (p.out.numel() == 0) return [] {};
   Key k;
-  if (std::string why = key_of(p, device.index, k); !why.empty()) return op::Unsupported{why};
+  if (why = key_of(p, device.index, k); !why.empty()) return op::Unsupported{why};
   Choice& c = choice_of(k);
   if (!c.unsupported.empty()) return op::Unsupported{c.unsupported};
-  return [&c, call = Call{.device = device,
-                          .a = p.a.data(),
-                          .b = p.b.data(),
-                          .bias = p.bias ? p.bias->data() : nullptr,
-                          .out = p.out.data(),
-                          .scale_a = p.blocks_a ? p.blocks_a : p.scale_a,
-                          .scale_b = p.blocks_b ? p.blocks_b : p.scale_b,
-                          .alpha = p.alpha,
-                          .own = needs_own(c) ? std::shared_ptr<op::Prepared>(new op::Prepared((*p.own)()))
-                                              : nullptr}] { run(c, call); };
+  Call call{.device = device,
+            .a = p.a.data(),
+            .b = p.b.data(),
+            .bias = p.bias ? p.bias->data() : nullptr,
+            .out = p.out.data(),
+            .scale_a = p.blocks_a ? p.blocks_a : p.scale_a,
+            .scale_b = p.blocks_b ? p.blocks_b : p.scale_b,
+            .alpha = p.alpha,
+            .own = needs_own(c) ? std::shared_ptr<op::Prepared>(new op::Prepared((*p.own)())) : nullptr,
+            .grids = nullptr,
+            .grid_memory = {}};
+  if (p.grid_a && !takes_own(c, call))
+    if (why = set_grids(p, call); !why.empty()) return op::Unsupported{why};
+  return [&c, call = std::move(call)] { run(c, call); };
 }
 
 }  // namespace flashinfer::gemm

@@ -167,6 +167,11 @@ op::Prepared prepare_cublaslt(const MmMxfp8& a, const op::Call& call) {
   p.blocks_a = a.a_descale.data(), p.blocks_b = a.b_descale.data();
   return gemm::prepare_blocks_cublaslt<MmMxfp8, product>(a, p, call);
 }
+op::Prepared prepare_cublaslt(const BmmMxfp8& a, const op::Call& call) {
+  gemm::LtProduct p{.a = a.A, .b = a.B, .out = *a.out};
+  p.blocks_a = a.A_scale.data(), p.blocks_b = a.B_scale.data();
+  return gemm::prepare_cublaslt_or_own<BmmMxfp8, product>(a, p, call);
+}
 op::Prepared prepare_cublaslt(const MmFp4& a, const op::Call& call) {
   if (!a.use_nvfp4) return op::Unsupported{"cuBLASLt has products of NVFP4, but none of MXFP4"};
   gemm::LtProduct p{.a = a.a, .b = a.b, .out = *a.out};
@@ -220,8 +225,9 @@ constinit const op::Op mm_mxfp8_op =
     flashinfer::gemm::define_shuffled<MmMxfp8, validate, product, prepare_cublaslt, reference>(
         "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power-of-two scale for 32 along k.", mm_mxfp8_fields,
         mm_mxfp8_cases);
-constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, reference>(
-    "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
+constinit const op::Op bmm_mxfp8_op =
+    flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, prepare_cublaslt, reference>(
+        "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
 constinit const op::Op mm_fp4_op =
     flashinfer::gemm::define_shuffled<MmFp4, validate, product, prepare_cublaslt, reference>(
         "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);

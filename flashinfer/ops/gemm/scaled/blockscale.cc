@@ -2,6 +2,7 @@
 // fp8_blockscale_gemm_sm90.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "flashinfer/ops/common/cuda_steps.h"
 #include "flashinfer/ops/common/rows.h"
@@ -107,19 +108,45 @@ op::Prepared prepare(const Block& a) {
     gemm::run(product(a, x, w), kernels);
   });
 }
-op::Prepared prepare_gpu(const Block& a, const op::Call& call) {
-  const auto steps = std::make_shared<ops::CudaSteps>(call.device);
+/// The quantisers, then multiply(codes of input, of weight). Their scales are written with the rows contiguous where
+/// `rows_first`.
+template <class Multiply>
+op::Prepared prepare_steps(const Block& a, Device device, bool rows_first, const Multiply& multiply) {
+  const auto steps = std::make_shared<ops::CudaSteps>(device);
   const auto quantised = [&](const TensorView& x, const std::optional<TensorView>& scale) {
     if (scale) return Quantised{x, *scale};
+    const int64_t rows = x.size(0), groups = x.size(1) / kGroup;
     Quantised q;
-    q.codes = steps->scratch({x.size(0), x.size(1)}, DType::kF8E4M3);
-    q.scales = steps->scratch({x.size(0), x.size(1) / kGroup}, DType::kF32);
-    steps->add([&] { return ops::prepare_group8_cuda(x, q.codes, q.scales, kGroup, 1e-4, call.device); });
+    q.codes = steps->scratch({rows, x.size(1)}, DType::kF8E4M3);
+    q.scales = rows_first ? steps->scratch({groups, rows}, DType::kF32).transpose(0, 1)
+                          : steps->scratch({rows, groups}, DType::kF32);
+    steps->add([&] { return ops::prepare_group8_cuda(x, q.codes, q.scales, kGroup, 1e-4, device); });
     return q;
   };
   const Quantised x = quantised(a.input, a.input_scale), w = quantised(a.weight, a.weight_scale);
-  steps->add([&] { return gemm::prepare_cuda(product(a, x, w), {}, call.device); });
+  steps->add([&] { return multiply(x, w); });
   return ops::CudaSteps::prepared(steps);
+}
+op::Prepared prepare_gpu(const Block& a, const op::Call& call) {
+  return prepare_steps(a, call.device, false, [&](const Quantised& x, const Quantised& w) {
+    return gemm::prepare_cuda(product(a, x, w), {}, call.device);
+  });
+}
+op::Prepared prepare_cublaslt(const Block& a, const op::Call& call) {
+  if (std::string why = gemm::why_no_grids(call.device, a.input.size(0), a.weight.size(0), kGroup); !why.empty())
+    return op::Unsupported{why};
+  return prepare_steps(a, call.device, true, [&](const Quantised& x, const Quantised& w) {
+    const gemm::Product p = product(a, x, w);
+    const std::function<op::Prepared()> own = [&] { return gemm::prepare_cuda(p, {}, call.device); };
+    return gemm::prepare_cublaslt({.a = x.codes,
+                                   .b = w.codes.transpose(0, 1),
+                                   .out = *a.out,
+                                   .grid_a = p.a_grid,
+                                   .grid_b = p.b_grid,
+                                   .grid_k = kGroup,
+                                   .own = &own},
+                                  call.device);
+  });
 }
 void reference(const Block& a) {
   const Quantised x = quantise_reference(a.input, a.input_scale), w = quantise_reference(a.weight, a.weight_scale);
@@ -143,7 +170,8 @@ constexpr op::Field fields[] = {
     op::out<&Block::out>("out", "m n", op::dtype<out_dtype>),
     op::attr<&Block::out_dtype>("out_dtype"),
 };
-constexpr op::Candidate candidates[] = {op::cuda<prepare_gpu>(), op::cpu<prepare>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::candidate<prepare_cublaslt>(op::Backend::kCublasLt),
+                                        op::cuda<prepare_gpu>(), op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"bf16", "input=bf16:9x256 weight=bf16:64x256", "cpu", 0, -1, 5e-2},
     {"bf16_fp8_blocks", "input=bf16:1x256 weight=e4m3:192x256 weight_scale=f32:2x2:uniform(0.01,0.1)", "cpu", 0, -1,

@@ -67,11 +67,7 @@ void reference(const MmFp8& a) {
 
 /// The weight as [k, n]; alpha as the scale of `a`.
 gemm::LtProduct lt_product(const MmFp8& a) {
-  const int64_t shape[] = {a.b.size(1), a.b.size(0)}, strides[] = {a.b.stride(1), a.b.stride(0)};
-  return {.a = a.a,
-          .b = TensorView(a.b.data(), a.b.dtype(), shape, strides, a.b.device()),
-          .out = *a.out,
-          .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
+  return {.a = a.a, .b = a.b.transpose(0, 1), .out = *a.out, .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
 }
 op::Prepared prepare_cublaslt(const MmFp8& a, const op::Call& call) {
   if (a.b.rank() == 3) return op::Unsupported{"b is a packed weight, but cuBLASLt reads a plain [n, k] weight"};
@@ -153,6 +149,15 @@ void reference(const GemmFp8NtBlockscaled& a) {
   reference_grid(a, {a.a_scale, k_first, 128, 128}, {a.b_scale, k_first, 128, 128});
 }
 
+template <class B>
+op::Prepared prepare_grids_cublaslt(const B& a, const op::Call& call) {
+  if (gemm::is_packed(a.b)) return op::Unsupported{"b is a packed weight, but cuBLASLt reads a plain [n, k] weight"};
+  const Grids g = grids(a);
+  const gemm::LtProduct p{
+      .a = a.a, .b = a.b.transpose(0, 1), .out = *a.out, .grid_a = g.a, .grid_b = g.b, .grid_k = g.k};
+  return gemm::prepare_cublaslt_or_own<B, product>(a, p, call);
+}
+
 // ---- tables ----
 constexpr op::Field mm_fp8_fields[] = {
     op::in<&MmFp8::a>("a", "m k", op::fp8, op::any_layout),
@@ -195,11 +200,12 @@ constinit const op::Op mm_fp8_op = op::define<MmFp8, validate, flashinfer::gemm:
     "mm_fp8", "flashinfer.gemm",
     "Product of FP8 matrices, alpha * a[m, k] . b; b is an unpacked [n, k] weight or a packed one.", mm_fp8_fields,
     mm_fp8_candidates, mm_fp8_cases);
-constinit const op::Op groupwise_op = flashinfer::gemm::define_scaled<GemmFp8NtGroupwise, validate, product, reference>(
-    "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,
-    groupwise_cases);
+constinit const op::Op groupwise_op =
+    flashinfer::gemm::define_scaled<GemmFp8NtGroupwise, validate, product, prepare_grids_cublaslt, reference>(
+        "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,
+        groupwise_cases);
 constinit const op::Op blockscaled_op =
-    flashinfer::gemm::define_scaled<GemmFp8NtBlockscaled, validate, product, reference>(
+    flashinfer::gemm::define_scaled<GemmFp8NtBlockscaled, validate, product, prepare_grids_cublaslt, reference>(
         "gemm_fp8_nt_blockscaled", "gemm_fp8_nt_groupwise with blocks of 128 x 128 on both sides.", blockscaled_fields,
         blockscaled_cases);
 }  // namespace ops::gemm

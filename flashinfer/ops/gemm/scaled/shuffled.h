@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/scaled/tables.h"
 
 namespace flashinfer::gemm {
@@ -58,16 +57,14 @@ op::Prepared prepare_shuffled_cuda(const B& a, const op::Call& call) {
   p.b.interleaved = is_shuffled(a);
   return prepare_cuda(p, {.matrices = p.batch}, call.device);
 }
-/// cuBLASLt's product of `scaled`, beside the own kernel's; scales of blocks, rows in their order.
+/// prepare_cublaslt_or_own() of scales of blocks and rows in their order.
 template <class B, Product (*Of)(const B&)>
-op::Prepared prepare_blocks_cublaslt(const B& a, LtProduct scaled, const op::Call& call) {
+op::Prepared prepare_blocks_cublaslt(const B& a, const LtProduct& scaled, const op::Call& call) {
   if (is_packed(a.b)) return op::Unsupported{"b is a packed weight, but cuBLASLt reads a plain one"};
   if (is_shuffled(a))
     return op::Unsupported{"backend 'trtllm' takes shuffled rows of b, which cuBLASLt would leave where they are"};
   if (a.use_8x4_sf_layout) return op::Unsupported{"the scales of a have the layout 8x4, but cuBLASLt reads 128x4"};
-  const std::function<op::Prepared()> own = [&] { return prepare_scaled_cuda<B, Of>(a, call); };
-  scaled.own = &own;
-  return prepare_cublaslt(scaled, call.device);
+  return prepare_cublaslt_or_own<B, Of>(a, scaled, call);
 }
 template <class B, Product (*Of)(const B&), op::Prepared (*Lt)(const B&, const op::Call&), void (*Reference)(const B&)>
 inline constexpr op::Candidate kShuffledCandidates[] = {op::candidate<Lt>(op::Backend::kCublasLt),

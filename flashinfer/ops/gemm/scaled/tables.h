@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tables of the scaled products share: an op is a check, a Product of a checked block, and a reference.
 #pragma once
+#include <functional>
+
+#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/cuda/product.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
 
@@ -47,14 +50,23 @@ op::Prepared prepare_scaled_cuda(const B& a, const op::Call& call) {
   const Product p = Of(a);
   return prepare_cuda(p, {.matrices = p.batch}, call.device);
 }
-template <class B, Product (*Of)(const B&), void (*Reference)(const B&)>
-inline constexpr op::Candidate kScaledCandidates[] = {op::cuda<prepare_scaled_cuda<B, Of>>(),
+/// cuBLASLt's product of `scaled`, beside the own kernel's in the search.
+template <class B, Product (*Of)(const B&)>
+op::Prepared prepare_cublaslt_or_own(const B& a, LtProduct scaled, const op::Call& call) {
+  const std::function<op::Prepared()> own = [&] { return prepare_scaled_cuda<B, Of>(a, call); };
+  scaled.own = &own;
+  return prepare_cublaslt(scaled, call.device);
+}
+template <class B, Product (*Of)(const B&), op::Prepared (*Lt)(const B&, const op::Call&), void (*Reference)(const B&)>
+inline constexpr op::Candidate kScaledCandidates[] = {op::candidate<Lt>(op::Backend::kCublasLt),
+                                                      op::cuda<prepare_scaled_cuda<B, Of>>(),
                                                       op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
-template <class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
+template <class B, void (*Validate)(const B&), Product (*Of)(const B&), op::Prepared (*Lt)(const B&, const op::Call&),
+          void (*Reference)(const B&)>
 constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
                                op::CaseTable cases) {
   return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields,
-                                                     kScaledCandidates<B, Of, Reference>, cases);
+                                                     kScaledCandidates<B, Of, Lt, Reference>, cases);
 }
 
 }  // namespace flashinfer::gemm
