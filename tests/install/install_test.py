@@ -76,7 +76,7 @@ class Install(unittest.TestCase):
         self.assertIn("flashinfer/ops/norm/kernels/cpu/norm.h", kernels)
         self.assertEqual({"flashinfer/core/int_math.h", "flashinfer/core/scalar.h"}, {name for name in kernels if "/kernels/" not in name})
         emulator = {name for name in kernels if name.startswith("flashinfer/kernels/emu/")}
-        self.assertEqual({f"flashinfer/kernels/emu/{n}.h" for n in ("api", "hooks", "system")}, emulator)
+        self.assertEqual({f"flashinfer/kernels/emu/{n}.h" for n in ("api", "guarded_hooks", "hooks", "system")}, emulator)
         for name in ("LICENSE", "NOTICE"):
             self.assertEqual((ROOT / name).read_text(), (prefix / "share/doc/flashinfer" / name).read_text())
         return "".join(f"#include <{name}>\n" for name in sorted(public))
