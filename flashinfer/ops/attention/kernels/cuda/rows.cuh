@@ -26,7 +26,7 @@ FI_GLOBAL_FN Seq sequence(const AttentionParams& p, int32_t b) {
   return s;
 }
 /// What a block computes: a tile of the list, for one KV head (of the grid) and one part of V's columns. Here as the
-/// grid says, once; in a persistent launch one after another (turns.cuh).
+/// grid says, once; in a persistent launch one after another (pair.cuh).
 struct OfGrid {
   FI_GLOBAL_FN static uint32_t tile() { return block_x(); }
   FI_GLOBAL_FN static uint32_t head() { return block_y(); }
