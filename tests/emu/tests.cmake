@@ -14,12 +14,13 @@ function(fi_emulated_module name file)
   target_link_libraries(${name} PRIVATE m c gcc)
   add_dependencies(emu_tests ${name})
 endfunction()
+set(fi_stack_shadow 0x200000000000)  # kStackShadow (kernels/emu/api.h)
 foreach(module planted families protocols forms locals attention wrappers peers)
   set(file ${CMAKE_CURRENT_LIST_DIR}/kernels/${module}.cc)
   fi_emulated_module(emu_${module} ${file} -O2 -fsanitize=thread $<${fi_gnu}:--param=tsan-instrument-func-entry-exit=0>
     "$<${fi_clang}:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>")
   fi_emulated_module(emu_${module}_guarded ${file} -O1 -DFI_EMU_GUARDED=1 -fsanitize=kernel-address -fsanitize-address-use-after-scope
-    "$<${fi_gnu}:SHELL:-fasan-shadow-offset=0x200000000000 --param=asan-stack=1 --param=asan-globals=0 --param=asan-instrumentation-with-call-threshold=0>"
-    "$<${fi_clang}:SHELL:-mllvm -asan-mapping-offset=0x200000000000 -mllvm -asan-stack=1 -mllvm -asan-globals=0 -mllvm -asan-instrumentation-with-call-threshold=0>")
+    "$<${fi_gnu}:SHELL:-fasan-shadow-offset=${fi_stack_shadow} --param=asan-stack=1 --param=asan-globals=0 --param=asan-instrumentation-with-call-threshold=0>"
+    "$<${fi_clang}:SHELL:-mllvm -asan-mapping-offset=${fi_stack_shadow} -mllvm -asan-stack=1 -mllvm -asan-globals=0 -mllvm -asan-instrumentation-with-call-threshold=0>")
   set_target_properties(emu_${module}_guarded PROPERTIES OUTPUT_NAME emu_${module}.guarded)
 endforeach()

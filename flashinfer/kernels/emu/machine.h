@@ -177,7 +177,7 @@ class Machine {
   bool chose_an_order() const { return chose_an_order_; }
   bool stopped() const { return stopped_; }  // fibers were left in the middle of a function
 
-  // Called by the artifact (bound in run.cc).
+  // Called by the artifact (bound in machine.cc).
   void access(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
   void barrier(uint32_t id, uint32_t threads, bool wait, const void* pc);
   void meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc);
@@ -206,7 +206,7 @@ class Machine {
   void tick(const void* pc, int ticks);
 
  private:
-  // run.cc: gangs and the queue of runnable threads
+  // machine.cc: gangs and the queue of runnable threads
   void check_launch(const cuda::Launch& launch) const;
   void make_threads();
   void place(Gpu& gpu);
