@@ -9,7 +9,7 @@ import unittest
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "count_tests.py"
 GOOGLETEST = """<testsuites><testsuite name="A"><testcase name="One" status="run" result="completed" classname="A"/>
 <testcase name="Two" status="run" result="skipped" classname="A"><skipped message="/x/y.cc:3&#x0A;needs two CPUs"/></testcase>
-<testcase name="Three" status="run" result="completed" classname="A"><failure message="wrong"/></testcase></testsuite></testsuites>"""
+<testcase name="Three" status="run" result="completed" classname="A"><failure message="x.cc:3&#x0A;wrong"/></testcase></testsuite></testsuites>"""
 PYTEST = """<testsuites><testsuite><testcase classname="p" name="one"/><testcase classname="p" name="two">
 <skipped type="pytest.skip" message="this machine has a GPU">here</skipped></testcase></testsuite></testsuites>"""
 UNITTEST = "Ran 5 tests in 1s\n\nOK (skipped=1)\n"
@@ -38,14 +38,20 @@ class CountTests(unittest.TestCase):
 
     def test_failures_fail(self):
         status, output = count({"g": ("fail", "")}, {"g": GOOGLETEST})
-        self.assertEqual(output, "skipped: A.Two: needs two CPUs\n1 test programs: 1 passed, 1 failed, 1 skipped\n")
+        self.assertEqual(output, "skipped: A.Two: needs two CPUs\nfailed: A.Three: x.cc:3 | wrong\n"
+                                 "1 test programs: 1 passed, 1 failed, 1 skipped\n")
         self.assertEqual(status, 1)
+
+    def test_failures_of_unittest_are_named(self):
+        output = "FAIL: test_x (__main__.X)\nRan 5 tests in 1s\n\nFAILED (failures=1)\n"
+        self.assertEqual(count({"u": ("fail", output)}, {})[1], "failed: u: test_x\n1 test programs: 4 passed, 1 failed, 0 skipped\n")
 
     def test_a_program_that_dies_or_is_missing_has_failed(self):
         passing = PYTEST.replace("skipped", "system-out")
         self.assertIn(": 4 passed, 2 failed, 0 skipped", count({"a": ("fail", "killed"), "b": ("notrun", ""), "p": ("run", ""),
                                                                "q": ("run", "")}, {"p": passing, "q": passing})[1])
-        self.assertIn(": 2 passed, 1 failed, 0 skipped", count({"p": ("fail", "")}, {"p": passing})[1])
+        self.assertEqual(count({"p": ("fail", "x\nkilled")}, {"p": passing})[1],
+                         "failed: p: the program failed: killed\n1 test programs: 2 passed, 1 failed, 0 skipped\n")
         self.assertIn(": 0 passed, 1 failed, 0 skipped", count({"p": ("run", "")}, {"p": "<testsuites>"})[1])
 
     def test_nothing_run_is_a_failure(self):
