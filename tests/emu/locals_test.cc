@@ -60,5 +60,20 @@ TEST(Locals, WhatTheGuardedRunWritesIsTakenBack) {
   EXPECT_EQ(bad.counter[0], 0u);
 }
 
+TEST(Locals, WhatAKernelPrintsAppearsOnce) {
+  for (const uint64_t seed : kSeeds) {
+    ::testing::internal::CaptureStdout();
+    const Report right = Local().run("right_printing", launch(2, 32, 0), seed);
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    EXPECT_EQ(right.error, "");
+    EXPECT_TRUE(text == "block 0: 1000.0\nblock 1: 1000.0\n" || text == "block 1: 1000.0\nblock 0: 1000.0\n") << text;
+    // What is printed before a bug helps to find it.
+    ::testing::internal::CaptureStdout();
+    const Report wrong = Local().run("bug_printing", launch(1, 32, 0), seed);
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "block 0: 1000.0\n");
+    EXPECT_NE(wrong.error, "");
+  }
+}
+
 }  // namespace
 }  // namespace flashinfer::emu

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// printf in a kernel: to the process's stdout; on a GPU it is flushed at the next synchronisation.
+// printf in a kernel: to the process's stdout; on a GPU it is flushed at the next synchronisation. (On the emulator
+// `printf` is a macro of hooks.h.)
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
-
-#if !defined(__CUDACC__)
-extern "C" int printf(const char*, ...);
-#endif
 
 namespace flashinfer::cu {
 

@@ -83,6 +83,8 @@ struct Api {
   /// The writes of the previous kernel in the stream are visible from here on (programmatic dependent launch).
   void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
+  /// printf.
+  int (*print)(const char* format, __builtin_va_list values);
   void (*fail)(const char* sentence, const void* pc);
   /// Code ran whose branches and loops may have left the lanes of a warp apart.
   void (*lanes_apart)(const void* pc);

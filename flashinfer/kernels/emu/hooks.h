@@ -74,6 +74,15 @@ FI_EMU_HOOK void* flashinfer_emu_memset(void* to, int value, size_t n) {
   return __builtin_memset(to, value, n);
 }
 #undef FI_EMU_ACCESS
+// Printed once, however often the emulator runs a launch.
+FI_EMU_HOOK int flashinfer_emu_printf(const char* format, ...) {
+  __builtin_va_list values;
+  __builtin_va_start(values, format);
+  const int n = flashinfer::emu::api->print(format, values);
+  __builtin_va_end(values);
+  return n;
+}
+#define printf(...) flashinfer_emu_printf(__VA_ARGS__)
 #define memcpy(to, from, n) flashinfer_emu_memcpy(to, from, n)
 #define memmove(to, from, n) flashinfer_emu_memcpy(to, from, n)
 #define memset(to, value, n) flashinfer_emu_memset(to, value, n)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a launch once: gangs of blocks one after another, their threads as fibers from one queue.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "flashinfer/core/check.h"
@@ -48,6 +49,7 @@ Api make_table() {
   a.local_bounds = [](const void* p, uint32_t n, uint32_t flags, uint32_t returned, const void* pc) {
     machine->local_bounds(p, n, flags, returned != 0, pc);
   };
+  a.print = [](const char* format, va_list values) { return machine->print(format, values); };
   a.fail = [](const char* sentence, const void* pc) { machine->fail(sentence, pc); };
   return a;
 }
@@ -339,6 +341,21 @@ void Machine::report(const char* kind, std::string text, const void* pc1, const 
 void Machine::fail(const char* sentence, const void* pc) {
   report("kernel", str(who(*now_), ": ", sentence, " (%1)"), pc);
   stop();
+}
+
+int Machine::print(const char* format, va_list values) {
+  va_list again;
+  va_copy(again, values);
+  const int n = std::vsnprintf(nullptr, 0, format, again);
+  va_end(again);
+  if (n < 0) return n;
+  std::string text(static_cast<size_t>(n), '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, values);
+  if (mode_.undone)
+    printed_ += text;
+  else
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  return n;
 }
 
 Report Machine::run() {

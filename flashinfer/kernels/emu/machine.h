@@ -2,6 +2,7 @@
 // State of the emulated machine during a launch. A gang is a set of blocks that must run concurrently: a block, the
 // blocks of a cluster, or a cooperative grid; gangs run one after another.
 #pragma once
+#include <cstdarg>
 #include <deque>
 #include <map>
 #include <memory>
@@ -195,6 +196,9 @@ class Machine {
   void count(Count what, uint32_t n) {
     if (counter_) counter_->instruction(what, n);
   }
+  /// To stdout, once: what a run prints whose writes are taken back is kept.
+  int print(const char* format, va_list values);
+  const std::string& printed() const { return printed_; }
   void fail(const char* sentence, const void* pc);
   void array_bounds(int64_t index, const char* type, const void* pc);
   void object_bounds(const char* type, const void* pc);
@@ -326,6 +330,7 @@ class Machine {
   const Mode mode_;
   const bool keeps_;  // undo_ is wanted
   Undo undo_;
+  std::string printed_;  // with mode_.undone
   Lines lines_;
   Findings findings_;
   Context scheduler_;

@@ -2,6 +2,7 @@
 // Runs a launch as often as it takes to find its bugs: the guarded forms of its kernels, the kernels, and again in
 // other orders where atomics may hide a race.
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 
 #include "flashinfer/core/check.h"
@@ -39,6 +40,7 @@ Report find_bad_locals(std::span<const std::vector<Work>> gpus, const Options& o
   if (!map_stack_shadow(stacks().begin(), stacks().bytes())) return {};
   Report r = run_machine(m, std::min(kIdleSeconds, options.idle_seconds));
   if (m.stopped()) clear_stack_shadow();
+  if (!r.error.empty()) std::fwrite(m.printed().data(), 1, m.printed().size(), stdout);  // no other run follows
   m.undo().exchange();
   return r;
 }

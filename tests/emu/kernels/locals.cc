@@ -154,6 +154,17 @@ FI_GLOBAL_FN void added_in_place(const P& p) {
   atomic_add(p.counter, 1u);
   p.out[thread_x()] = sum;
 }
+/// Runs of which all is taken back print nothing: the guarded one, and those in other orders that the atomic asks for.
+template <bool kBug>
+FI_GLOBAL_FN void printing(const P& p) {
+  if (thread_x() != 0) return;
+  atomic_add(p.counter, 1u);
+  printf("block %u: %.1f\n", block_x(), static_cast<double>(p.n));
+  float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float sum = 0;
+  for (const float *at = x, *end = x + eight(p); kBug ? at <= end : at < end; ++at) sum += *at;
+  p.out[block_x()] = sum;
+}
 }  // namespace flashinfer::cu
 
 using namespace flashinfer;
@@ -164,3 +175,4 @@ using namespace flashinfer;
 PAIR(walking_pointer) PAIR(walking_by_number) PAIR(walking_store) PAIR(walking_back) PAIR(into_the_next)
 PAIR(given_to_function) PAIR(filled_by_function) PAIR(index_in_function) PAIR(struct_in_function) PAIR(wide_in_function)
 PAIR(bytes_in_function) PAIR(copied_to) PAIR(block_has_ended) PAIR(function_has_returned) PAIR(added_in_place)
+PAIR(printing)
