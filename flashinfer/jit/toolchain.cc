@@ -221,8 +221,9 @@ Flags emulator_flags(bool guarded) {
     const std::string offset = hex(emu::kStackShadow);
     add(f.compile, {"-DFI_EMU_GUARDED=1", "-fsanitize=kernel-address", "-fsanitize-address-use-after-scope"});
     if (clang)
-      add(f.compile, {"-mllvm", "-asan-mapping-offset=" + offset, "-mllvm", "-asan-stack=1", "-mllvm",
-                      "-asan-globals=0", "-mllvm", "-asan-instrumentation-with-call-threshold=0"});
+      add(f.compile,
+          {"-mllvm", "-asan-mapping-offset=" + offset, "-mllvm", "-asan-stack=1", "-mllvm", "-asan-globals=0", "-mllvm",
+           "-asan-use-after-scope=1", "-mllvm", "-asan-instrumentation-with-call-threshold=0"});
     else
       add(f.compile, {"-fasan-shadow-offset=" + offset, "--param=asan-stack=1", "--param=asan-globals=0",
                       "--param=asan-instrumentation-with-call-threshold=0"});

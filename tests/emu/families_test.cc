@@ -47,8 +47,8 @@ const Bug kBugs[] = {
     {"left_out_reader", launch(1, 256, 128), "data race at shared+0x"},
     {"left_out_atomic", launch(1, 256, 4), "data race at shared+0x0"},
     {"left_out_block", launch(4, 32, 0), "data race at global memory"},
-    {"local_index", launch(1, 32, 0), "index 4 is out of bounds of an array of type 'float [4]'"},
-    {"pack_index", launch(1, 32, 0), "index -1 is out of bounds of an array of type"},
+    {"local_index", launch(1, 32, 0), "index 4 is out of bounds of an array of type 'float"},
+    {"pack_index", launch(1, 32, 0), "out of bounds"},
     {"lent_local", launch(1, 32, 256), "local memory that is not this thread's"},
 };
 
