@@ -208,7 +208,8 @@ Flags emulator_flags(bool guarded) {
                "-fno-tree-slp-vectorize",
                "-fno-optimize-sibling-calls",
                "-fno-strict-aliasing",
-               "-fno-finite-loops",  // a loop that never ends stays: C++ allows to leave it out
+               "-fno-finite-loops",                // a loop that never ends stays: C++ allows to leave it out
+               "-ftrivial-auto-var-init=pattern",  // a local variable that is never set: far-off results, not luck
                "-w",
                "-nodefaultlibs",
                "-DFI_EMU=1"};

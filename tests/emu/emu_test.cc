@@ -2,6 +2,7 @@
 // The emulator finds each planted bug, says where, and reports nothing for the same kernel without it; and its counts
 // are those computed by hand.
 #include <cmath>
+#include <numeric>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/scalar.h"
@@ -117,6 +118,20 @@ TEST(Emu, CountsBankConflicts) {
   EXPECT_EQ(worst("column_33", 32 * 33 * 4), 1.0);
   EXPECT_EQ(worst("rows_plain", 2048), 8.0);  // 8 rows of 128 bytes: the same 4 banks
   EXPECT_EQ(worst("rows_swizzled", 2048), 1.0);
+}
+
+TEST(Emu, ASumThatIsNotSetIsFarOff) {
+  for (const uint64_t seed : kSeeds)
+    for (const bool bug : {false, true}) {
+      Planted p;
+      EXPECT_EQ(p.run(bug ? "bug_sum_not_set" : "right_sum_not_set", launch(1, 32, 0), seed).error, "");
+      const float* const in = p.first(p.in);
+      const double want = std::accumulate(in, in + 16, 0.0);
+      for (size_t i = 0; i < 32; ++i) {
+        const double error = std::abs(p.first(p.out)[i] - want);
+        EXPECT_TRUE(bug ? !(error < 1e30) : error == 0) << "seed " << seed << ", element " << i << ": " << error;
+      }
+    }
 }
 
 TEST(Emu, CountsSectors) {

@@ -7,7 +7,7 @@ function(fi_emulated_module name file)
   add_library(${name} MODULE ${file})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -g1 -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off -fno-tree-vectorize
-    -fno-tree-slp-vectorize -fno-strict-aliasing -fno-finite-loops -fno-optimize-sibling-calls -w -DFI_EMU=1
+    -fno-tree-slp-vectorize -fno-strict-aliasing -fno-finite-loops -ftrivial-auto-var-init=pattern -fno-optimize-sibling-calls -w -DFI_EMU=1
     $<${fi_gnu}:-fno-store-merging> $<${fi_gnu}:-fsanitize=bounds-strict$<COMMA>object-size>
     $<${fi_clang}:-fsanitize=array-bounds$<COMMA>object-size> ${ARGN})
   target_link_options(${name} PRIVATE -nodefaultlibs)

@@ -267,6 +267,15 @@ FI_GLOBAL_FN void read_too_early(const P& p) {
   p.out[index()] = x;
 }
 
+/// A sum that nothing sets to zero.
+template <bool kBug>
+FI_GLOBAL_FN void sum_not_set(const P& p) {
+  float sum[4];
+  for (int i = 0; i < (kBug ? 3 : 4); ++i) sum[i] = 0;
+  for (uint32_t i = 0; i < 16; ++i) sum[(i + thread_x()) % 4] += p.in[i];
+  p.out[thread_x()] = sum[0] + sum[1] + sum[2] + sum[3];
+}
+
 // ---- layouts whose counts are known ----
 
 /// One warp reads a column of a 32 x kPitch tile, after writing its rows.
@@ -314,7 +323,7 @@ PAIR(wrong_pending_count) PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_
 PAIR(before_the_start) PAIR(past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier)
 PAIR(deadlock) PAIR(barrier_counts) PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(shuffle_after_exit)
 PAIR(shuffle_in_a_branch) PAIR(mask_without_self) PAIR(blocks_race) PAIR(global_race) PAIR(count_without_atomic)
-PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier) PAIR(grid_barrier_alone) PAIR(read_too_early)
+PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier) PAIR(grid_barrier_alone) PAIR(read_too_early) PAIR(sum_not_set)
 FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
 FI_CUDA_ENTRY_NAMED(product_swizzle, PlantedParams, cu::product<cu::Wrong::kSwizzle>)
 FI_CUDA_ENTRY_NAMED(product_transposed, PlantedParams, cu::product<cu::Wrong::kTransposed>)
