@@ -48,7 +48,7 @@ def cases_of(build, test):
     ran = re.search(r"^Ran (\d+) tests? in", output, re.M)  # unittest
     if not ran:
         return int(ok), died, []
-    wrong = re.findall(r"^(?:FAIL|ERROR): (\w+)", output, re.M)
+    wrong = re.findall(r"^(?:FAIL|ERROR): (\w+) \(", output, re.M) if re.search(r"^FAILED \(", output, re.M) else []
     skipped = sum(int(n) for n in re.findall(r"skipped=(\d+)", output))
     failed = [f"{name}: {w}" for w in wrong] or died
     return int(ran[1]) - len(wrong) - skipped, failed, [f"{name}: a unittest"] * skipped

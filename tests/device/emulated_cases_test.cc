@@ -23,7 +23,6 @@
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "test_paths.h"
 #include "tests/device/sanitized.h"
-#include "tests/emu/spills.h"
 
 namespace flashinfer {
 namespace {
@@ -172,8 +171,8 @@ TEST_F(Gpus, PersistentAttentionCompilesWithoutSpills) {
     add(DType::kF8E4M3, 128), add(DType::kF4E2M1x2, 128);
     const jit::Target target[] = {t};
     const jit::AotResult r = jit::aot(out, target, requests);
-    EXPECT_EQ(r.compiled + static_cast<int64_t>(r.errors.size()), static_cast<int64_t>(requests.size())) << jit::name(t);
-    for (const std::string& e : r.errors) EXPECT_TRUE(spills_little(e)) << e;
+    EXPECT_EQ(r.compiled, static_cast<int64_t>(requests.size())) << jit::name(t);
+    for (const std::string& e : r.errors) ADD_FAILURE() << e;
     std::cout << jit::name(t) << ": " << requests.size() << " kernels, " << r.seconds << " s\n";
   }
   ::unsetenv("FLASHINFER_EXTRA_CUDAFLAGS");

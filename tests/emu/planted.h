@@ -82,7 +82,7 @@ inline constexpr uint64_t kSeeds[] = {0, 1, 2, 3};
 inline constexpr std::string_view kMissed[] = {"walking_by_number", "wide_load_of_local", "through_pointer",
                                                "diverged_barrier"};
 #else
-inline constexpr std::array<std::string_view, 0> kMissed;
+inline constexpr std::array<std::string_view, 0> kMissed{};
 #endif
 
 /// Every bug is found under every schedule, with a line of `file`.

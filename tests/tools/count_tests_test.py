@@ -46,6 +46,9 @@ class CountTests(unittest.TestCase):
         output = "FAIL: test_x (__main__.X)\nRan 5 tests in 1s\n\nFAILED (failures=1)\n"
         self.assertEqual(count({"u": ("fail", output)}, {})[1], "failed: u: test_x\n1 test programs: 4 passed, 1 failed, 0 skipped\n")
 
+    def test_what_a_passing_program_prints_is_no_failure(self):
+        self.assertIn(": 4 passed, 0 failed, 1 skipped", count({"u": ("run", "ERROR: no (such) file\nERROR: x (y)\n" + UNITTEST)}, {})[1])
+
     def test_a_program_that_dies_or_is_missing_has_failed(self):
         passing = PYTEST.replace("skipped", "system-out")
         self.assertIn(": 4 passed, 2 failed, 0 skipped", count({"a": ("fail", "killed"), "b": ("notrun", ""), "p": ("run", ""),
