@@ -120,6 +120,14 @@ FI_CU void forget(Pack<T, N>& x) {
   (void)x;
 #endif
 }
+/// The same of a pointer.
+template <class T>
+FI_CU T* forget(T* p) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+l"(p));
+#endif
+  return p;
+}
 /// N elements to global memory.
 template <Hint H = Hint::kKeep, class T, int N>
 FI_CU void store(T* p, Pack<T, N> x) {

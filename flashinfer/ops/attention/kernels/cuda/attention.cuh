@@ -81,17 +81,17 @@ struct RowState {
 };
 /// Which rows a lane has: row i (of 2, or 4) is g + 8 i of its warp's. Tokens are bytes of one register, and heads are
 /// computed where they are needed: with 32 rows a warp at D 128 no register is left.
+template <class Work>
 struct LaneRows {
   uint32_t first, last;  // of this lane, and of the tile, in packed rows; rows behind the tile's last are that one
-  uint32_t group, kv_head;
+  uint32_t group;
   int32_t first_token;         // of the tile
   Pack<uint32_t, 1> behind{};  // tokens of the rows behind it
   template <class Tile>
-  FI_GLOBAL_FN LaneRows(const Tile& t, uint32_t row, uint32_t tiles, uint32_t of_group, uint32_t of_head)
+  FI_GLOBAL_FN LaneRows(const Tile& t, uint32_t row, uint32_t tiles, uint32_t of_group)
       : first(static_cast<uint32_t>(t.row_begin) + row + lane() / 4),
         last(static_cast<uint32_t>(t.row_begin + t.rows - 1)),
         group(of_group),
-        kv_head(of_head),
         first_token(static_cast<int32_t>(static_cast<uint32_t>(t.row_begin) / of_group)) {
 #pragma unroll
     for (uint32_t i = 0; i < 2 * tiles; ++i)
@@ -102,28 +102,34 @@ struct LaneRows {
     return first_token + static_cast<int32_t>(behind[0] >> 8 * i & 0xffu);
   }
   FI_GLOBAL_FN uint32_t head(uint32_t i) const {
-    return kv_head * group + packed(i) - static_cast<uint32_t>(token(i)) * group;
+    return Work::head() * group + packed(i) - static_cast<uint32_t>(token(i)) * group;
   }
+};
+/// What decides which keys a lane's rows see.
+template <class Work>
+struct RowsOfRequest {
+  LaneRows<Work> rows;
+  Seq seq;
 };
 /// Weights that become e4m3 are 2^8 larger: 1 is 256 of 448. So are the sums of a row, as if its maximum were 8 less.
 template <AttentionCudaConfig C>
 inline constexpr float kWeightPower = C.e4m3 == 2 ? 8.0f : 0.0f;
 
 /// Logits of a variant: LogitsTransform of the visible ones. Without softmax they are the weights, so this gives P.
-template <class H, int kBlocks>
-FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const LaneRows& rows, uint32_t tile, const H& hooks,
-                                const Seq& seq, int32_t first, int32_t end, bool check) {
+template <class H, int kBlocks, class Work>
+FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const RowsOfRequest<Work>& of, uint32_t tile,
+                                const H& hooks, int32_t first, int32_t end, bool check) {
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
-    const int32_t token = rows.token(2 * tile + h);
-    const uint32_t head = rows.head(2 * tile + h);
+    const int32_t token = of.rows.token(2 * tile + h);
+    const uint32_t head = of.rows.head(2 * tile + h);
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[n].r[2 * h + e];
         const int32_t key = first + n * 8 + static_cast<int32_t>(lane() % 4) * 2 + e;
-        bool seen = !check || (key < end && visible(hooks.params, seq, token, key));
+        bool seen = !check || (key < end && visible(hooks.params, of.seq, token, key));
         seen = seen && hooks.shows(token, key, head);
         x = seen ? hooks.logit(x, token, key, head) : H::kSoftmax ? -kInf : 0.0f;
         if (!H::kSoftmax && seen) st.m[h] = 0.0f;
@@ -131,33 +137,38 @@ FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const LaneRows&
   }
 }
 
+/// Whether exponents of 2 are what exponent() computes. Nearly always they are the logit times a constant, which is
+/// fused with the subtraction of the maximum into one instruction.
+FI_GLOBAL_FN bool needs_exponent(const AttentionParams& p) {
+  return p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f);
+}
 /// S becomes P; O and l are rescaled to the new maxima. `check`: some key of the tile may be masked for some row.
-template <AttentionCudaConfig C, class H, int kBlocks>
-FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const LaneRows& rows,
-                               uint32_t tile, const AttentionParams& p, const H& hooks, const Seq& seq, int32_t first,
-                               int32_t end, bool check) {
-  // Nearly always an exponent of 2 is the product times a constant, which is fused with the subtraction of the maximum
-  // into one instruction.
-  const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
-  float all_rows = special ? 1.0f : p.scale * kLog2e;
+/// `rows()`: the lane's RowsOfRequest. `factor`, with few rows: of the logits; 1 where exponent() computes exponents.
+template <AttentionCudaConfig C, class H, int kBlocks, class Rows>
+FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const Rows& rows, uint32_t tile,
+                               float factor, const AttentionParams& p, const H& hooks, int32_t first, int32_t end,
+                               bool check) {
+  const bool special = !H::kCustom && (C.warps_k > 1 ? factor == 1.0f : needs_exponent(p));
+  float all_rows = C.warps_k > 1 ? factor : special ? 1.0f : p.scale * kLog2e;
   if constexpr (H::kCustom) {
     all_rows = hooks.factor();
-    custom_logits(s, st, rows, tile, hooks, seq, first, end, check);
+    custom_logits(s, st, rows(), tile, hooks, first, end, check);
     sync_warp();  // the user's code may leave lanes apart, and barriers and products are for warps that are together
     if constexpr (!H::kSoftmax) return;
   }
   float old[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float factor = C.narrow() && !special ? all_rows * st.factor[h] : all_rows;
+    const float of_row = C.narrow() && !special ? all_rows * st.factor[h] : all_rows;
     if (!H::kCustom && (special || check)) {
       const uint32_t row = 2 * tile + static_cast<uint32_t>(h);
-      const int32_t token = rows.token(row);
+      const auto of = rows();
+      const int32_t token = of.rows.token(row);
       float slope = 0.0f;
       if (C.narrow())
         slope = st.slope[h];
       else if (p.alibi_slopes)
-        slope = p.alibi_slopes[rows.head(row)];
+        slope = p.alibi_slopes[of.rows.head(row)];
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n)
 #pragma unroll
@@ -165,13 +176,13 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
           float& x = s[n].r[2 * h + e];
           const int32_t key = first + n * 8 + static_cast<int32_t>(lane() % 4) * 2 + e;
           if (special) x = exponent(p, C.narrow() ? x * st.factor[h] : x, slope, token, key);
-          if (check && (key >= end || !visible(p, seq, token, key))) x = -kInf;
+          if (check && (key >= end || !visible(p, of.seq, token, key))) x = -kInf;
         }
     }
     float top = -kInf;
 #pragma unroll
     for (int n = 0; n < kBlocks; ++n) top = Top{}(s[n].r[2 * h], Top{}(s[n].r[2 * h + 1], top));
-    top = Top{}(warp_reduce<4>(top, Top{}) * factor, st.m[h]);
+    top = Top{}(warp_reduce<4>(top, Top{}) * of_row, st.m[h]);
     float shift = top == -kInf ? 0.0f : top;
     old[h] = exp2_fast(st.m[h] - shift);
     st.m[h] = top;
@@ -182,7 +193,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[n].r[2 * h + e];
-        x = exp2_fast(fmaf(x, factor, -shift));  // rounded once: near 1e5 the product alone is off by 0.004
+        x = exp2_fast(fmaf(x, of_row, -shift));  // rounded once: near 1e5 the product alone is off by 0.004
         sum += x;
       }
     st.l[h] = st.l[h] * old[h] + sum;
@@ -290,12 +301,9 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   if (t.rows == 0) return ahead(true);  // spare, in a graph: 36 KB of zeros and the epilogue for nothing otherwise
   const Seq seq = sequence(p, t.request);
   const H hooks(p, t.request);
-  const uint32_t kv_head = Work::head(), group = pp.group;
+  const uint32_t group = pp.group;
   T* q = reinterpret_cast<T*>(shared());
   char *k = shared() + C.q_bytes(), *v = k + C.tile_bytes(C.dqk);
-  const char* k_head = static_cast<const char*>(p.k) + kv_head * p.k_stride_h * C.unit_bytes();
-  const char* v_head =
-      static_cast<const char*>(p.v) + kv_head * p.v_stride_h * C.unit_bytes() + part_of<C, Work>() * C.row_bytes(C.dvo);
   uint8_t *k_scales = reinterpret_cast<uint8_t*>(shared() + C.scales_at()),
           *v_scales = k_scales + C.keys() * C.scale_pitch(C.dqk);
   const Place at{warp() % kWarpsQ * kMyRows, C.warps_k > 1 ? warp() / kWarpsQ * kMine : 0};
@@ -307,24 +315,27 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   const int32_t first =
       range.first > t.key_begin ? range.first / kKeys * kKeys : t.key_begin;  // tiles start at fixed places
   RowState st[kTiles];
-  LaneRows mine(t, at.row, kTiles, group, kv_head);
+  RowsOfRequest<Work> mine{{t, at.row, kTiles, group}, seq};
   KeyOffsets* offsets =
       reinterpret_cast<KeyOffsets*>(shared() + C.offsets_at());  // of this tile and the next, in turns
   KeyRows<kKeys, C.unit_bytes(), C.fp4()> rows(pp, p, seq, first, end);
-  if constexpr (!C.narrow()) copy_queries<C>(q, p, seq, t, kv_head, group);
+  if constexpr (!C.narrow()) copy_queries<C>(q, p, seq, t, Work::head(), group);
   if constexpr (C.held > 0) commit_async();
   rows.store(offsets, first);
   sync_threads();
-  // NVFP4: with the scales.
+  // NVFP4: with the scales. The address of the head is computed here: a persistent launch has no registers to keep it.
   const auto copy_k = [&](KeyOffsets* of, int32_t count) {
-    copy_keys<C, C.dqk>(k, k_head, &of->k, count);
+    const char* head = static_cast<const char*>(p.k) + Work::head() * p.k_stride_h * C.unit_bytes();
+    copy_keys<C, C.dqk>(k, head, &of->k, count);
     if constexpr (C.fp4())
-      copy_scales<C, C.dqk>(k_scales, p.k_sf + kv_head * p.k_sf_stride_h, scale_offsets<kKeys>(of), count);
+      copy_scales<C, C.dqk>(k_scales, p.k_sf + Work::head() * p.k_sf_stride_h, scale_offsets<kKeys>(of), count);
   };
   const auto copy_v = [&](KeyOffsets* of, int32_t count) {
-    copy_keys<C, C.dvo>(v, v_head, &of->v, count);
+    const char* head = static_cast<const char*>(p.v) + Work::head() * p.v_stride_h * C.unit_bytes() +
+                       part_of<C, Work>() * C.row_bytes(C.dvo);
+    copy_keys<C, C.dvo>(v, head, &of->v, count);
     if constexpr (C.fp4())
-      copy_scales<C, C.dvo>(v_scales, p.v_sf + kv_head * p.v_sf_stride_h, scale_offsets<kKeys>(of) + kKeys, count);
+      copy_scales<C, C.dvo>(v_scales, p.v_sf + Work::head() * p.v_sf_stride_h, scale_offsets<kKeys>(of) + kKeys, count);
   };
   copy_k(offsets, end - first);
   commit_async();
@@ -333,7 +344,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   ahead(false);
   RowFactors* of_rows = reinterpret_cast<RowFactors*>(shared() + C.state_at());
   if constexpr (C.narrow())
-    store_queries<C>(q, of_rows, pp, p, seq, t, kv_head, group);  // while the copies are under way
+    store_queries<C>(q, of_rows, pp, p, seq, t, Work::head(), group);  // while the copies are under way
   const LaneRow<pitch_of(C.q_row_bytes())> q_row(q, at.row + lane() % 16, lane() / 16);
   // Of 16-bit elements two pieces of 8 or 16 keys, of 8-bit ones a piece of 32 keys.
   const uint32_t l = lane(), k_key = C.narrow() ? l : l / 16 * 8 + l % 8, v_key = C.narrow() ? l : l % 16;
@@ -349,6 +360,26 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     sync_threads();
     held.load(q_row);
   }
+  // One register instead of two: where 1 is the product, exponent() is right as well.
+  Pack<float, 1> factor{};
+  if constexpr (C.warps_k > 1) {
+    factor[0] = needs_exponent(p) ? 1.0f : p.scale * kLog2e;
+    forget(factor);
+  }
+  // Computed where it is needed, for tiles with keys that some row does not see: what follows from it would take
+  // registers from one tile to the next. With 32 rows a warp a persistent launch has none for the rows themselves.
+  const auto of_mine = [&] {
+    if constexpr (C.wide != 0 && !kSame<Work, OfGrid>) {
+      const AttentionTile again = tile_of<Work>(pp);
+      return RowsOfRequest<Work>{{again, at.row, kTiles, pp.group}, sequence(p, again.request)};
+    } else {
+      RowsOfRequest<Work> again = mine;
+      Pack<int32_t, 1> index{{seq.index}};
+      forget(again.rows.behind), forget(index);
+      again.seq.index = index[0];
+      return again;
+    }
+  };
   Outputs<C> o = {};
   uint32_t turn = 0;
   for (int32_t key = first; key < end; key += kKeys) {
@@ -373,7 +404,6 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     if (next < end) copy_k(of_next, end - next);
     commit_async();
     const bool check = next > end || next > range.all_end || key < range.all_first;
-    if constexpr (C.wide != 0) forget(mine.behind);  // what follows from it takes registers from one tile to the next
     Weights<C, kBlocks> w;
 #pragma unroll
     for (uint32_t i = 0; i < kTiles; ++i) {
@@ -384,7 +414,8 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
           st[i].factor[h] = x[0], st[i].slope[h] = x[1];
         }
       }
-      softmax_step<C>(s[i], o[i], st[i], mine, i, p, hooks, seq, key + static_cast<int32_t>(at.key), end, check);
+      softmax_step<C>(s[i], o[i], st[i], of_mine, i, factor[0], p, hooks, key + static_cast<int32_t>(at.key), end,
+                      check);
       w.template set<T>(i, s[i]);
     }
     wait_async<1>();
@@ -404,7 +435,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   wait_async<0>();  // of an empty range: Q and an unused tile
   sync_threads();
   const AttentionTile same = to_write(tile_of<Work>(pp));
-  write_rows<C, Work>(o, st, p, hooks, sequence(p, same.request), same, kv_head, group);
+  write_rows<C, Work>(o, st, p, hooks, sequence<(C.warps_k > 1)>(p, same.request), same, Work::head(), group);
   using O = scalar_of_t<C.o>;
   if constexpr (C.wide != 0)
     call_merge_last<O, C.dvo * C.parts(), C.threads, H, Work>(pp, p, C.parts());
