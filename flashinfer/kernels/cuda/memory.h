@@ -120,7 +120,7 @@ FI_CU void forget(Pack<T, N>& x) {
   (void)x;
 #endif
 }
-/// The same of a pointer.
+/// The same of a pointer, to be compared: a load from the result is generic.
 template <class T>
 FI_CU T* forget(T* p) {
 #if defined(__CUDACC__)

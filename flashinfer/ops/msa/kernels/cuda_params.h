@@ -13,8 +13,14 @@ struct MsaCudaConfig {
   unsigned char cores;
   static constexpr int threads = 128;  // of a block: each of four warps has 32 keys of a block of keys
 
-  /// Up to 168 registers a thread; more where keys are converted, which would spill some.
-  constexpr int min_blocks() const { return cores || kv == DType::kBF16 || kv == DType::kF16 ? 3 : 2; }
+  /// Up to 168 registers a thread; more where keys are converted, which would spill some, and where an SM has shared
+  /// memory for one block only.
+  constexpr int min_blocks() const {
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+    if (!cores) return 1;
+#endif
+    return cores || kv == DType::kBF16 || kv == DType::kF16 ? 3 : 2;
+  }
 
   static constexpr const char* kName = "flashinfer::MsaCudaConfig";
   template <class V>

@@ -15,19 +15,15 @@ struct Seq {
   int32_t index, tokens, keys, offset;  // offset: position of token 0
   int64_t q_first, kv_first;            // in tokens; kv_first in pages when paged
 };
-/// kAgain: a later call for the same request, for which no register keeps what an earlier one has computed.
+/// kAgain: a later call for the same request; no register keeps a comparison of an earlier one.
 template <bool kAgain = false>
 FI_GLOBAL_FN Seq sequence(const AttentionParams& p, int32_t b) {
+  const auto* starts = p.qo_indptr;
+  if constexpr (kAgain) starts = forget(starts);
   Seq s;
-  const auto starts = [&] {
-    if constexpr (kAgain)
-      return forget(p.qo_indptr);
-    else
-      return p.qo_indptr;
-  };
   s.index = b;
-  s.q_first = starts() ? starts()[b] : b;
-  s.tokens = starts() ? static_cast<int32_t>(starts()[b + 1] - s.q_first) : 1;
+  s.q_first = starts ? p.qo_indptr[b] : b;
+  s.tokens = starts ? static_cast<int32_t>(p.qo_indptr[b + 1] - s.q_first) : 1;
   s.keys = p.kv_len[b];
   s.offset = s.keys - s.tokens;
   s.kv_first = p.kv_indptr ? p.kv_indptr[b] : 0;

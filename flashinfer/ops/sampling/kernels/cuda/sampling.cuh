@@ -30,9 +30,11 @@ FI_GLOBAL_FN void load_batch(const T* x, int64_t at, int64_t step, int64_t n, Ra
 template <SoftmaxCudaConfig C>
 FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
-  constexpr int N = 4, kBatch = 16 / static_cast<int>(sizeof(T));  // 16 bytes of results a lane, in whole sectors
-  constexpr int64_t kStep = static_cast<int64_t>(C.threads) * N;
   constexpr bool kAligned = C.aligned != 0;
+  // Where a piece is one load, 64 bytes of results a lane are in flight. Elements of other rows take a register each: a
+  // quarter, and two blocks of an SM.
+  constexpr int N = 4, kBatch = (kAligned ? 16 : 4) / static_cast<int>(sizeof(T));
+  constexpr int64_t kStep = static_cast<int64_t>(C.threads) * N;
   struct Found {
     float top, sum;
   };
@@ -62,17 +64,19 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
       const int64_t at = base + j * kStep;
+      const int there = at + N <= n ? N : at < n ? static_cast<int>(n - at) : 0;
+      v[j].forget();  // no piece is converted before its turn
       if (at < p.kept) store_shared(kept + at, v[j].part[0]);
       float top = m;
 #pragma unroll
       for (int i = 0; i < N; ++i)
-        if (at + i < n) top = Max{}(scaled(v[j][i]), top);
+        if (i < there) top = Max{}(scaled(v[j][i]), top);
       const float shift = top == -kInf ? 0.0f : top;
       sum *= exp_fast(m - shift);
       m = top;
 #pragma unroll
       for (int i = 0; i < N; ++i)
-        if (at + i < n) sum += exp_fast(scaled(v[j][i]) - shift);
+        if (i < there) sum += exp_fast(scaled(v[j][i]) - shift);
     }
   }
   // Relative to a maximum above this one; a maximum of -inf: the sum is 0, or NaN.
