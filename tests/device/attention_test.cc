@@ -243,5 +243,14 @@ TEST(Attention, KernelsOfOtherGpus) {
   }
 }
 
+/// A factor of 1 tells decode that exponents are computed one by one; where it is the product, they are right as well.
+TEST(Attention, ALogitFactorOfOne) {
+  const op::Case row{"ln2", "q=bf16:4x128 k=bf16:300x1x128 v=bf16:300x1x128 sm_scale=0.6931471805599453"};
+  const cases::CaseResult r =
+      cases::run_case(*op::find_op("single_decode_with_kv_cache"), row, {.device = kEmu, .seeds = 1});
+  EXPECT_TRUE(r.passed) << r.failure;
+  EXPECT_EQ(r.unsupported, "");
+}
+
 }  // namespace
 }  // namespace flashinfer
