@@ -90,7 +90,7 @@ HELD = {"activation.act_and_mul": (540, 160, 7, 4, 38), "attention.attention_cor
         "quantization.tensor8": (530, 330, 2, 2, 36), "quantization.tensor_most": (150, 70, 2, 1, 16), "rope.rope": (920, 760, 1, 0, 70),
         "rope.rope_quantize": (520, 330, 2, 1, 62), "sampling.chain": (2420, 1240, 1, 0, 62), "sampling.filter": (2880, 740, 3, 1, 46),
         "sampling.gumbel": (1590, 1010, 1, 0, 86), "sampling.gumbel_last": (140, 35, 0, 0, 24), "sampling.sample": (10620, 1020, 5, 1, 78),
-        "sampling.softmax": (1840, 980, 1, 0, 30), "topk.top_k": (7260, 1110, 14, 2, 70)}
+        "sampling.softmax": (1350, 510, 1, 0, 48), "topk.top_k": (7260, 1110, 14, 2, 70)}
 
 
 def find_nvdisasm():

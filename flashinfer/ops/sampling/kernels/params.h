@@ -29,6 +29,8 @@ struct SoftmaxCudaConfig {
   short aligned;      // every row of logits and out is 16-byte aligned
   int threads;        // of a block; a cluster of blocks processes a row
 
+  constexpr int min_blocks() const { return 1024 / threads; }  // up to 64 registers; left alone, the compiler spills
+
   static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {

@@ -31,9 +31,8 @@ template <SoftmaxCudaConfig C>
 FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   constexpr bool kAligned = C.aligned != 0;
-  // Where a piece is one load, 64 bytes of results a lane are in flight. Elements of other rows take a register each: a
-  // quarter, and two blocks of an SM.
-  constexpr int N = 4, kBatch = (kAligned ? 16 : 4) / static_cast<int>(sizeof(T));
+  // 64 bytes of results a lane are in flight; where each element is a load, and takes a register, half.
+  constexpr int N = 4, kBatch = (kAligned ? 16 : 8) / static_cast<int>(sizeof(T));
   constexpr int64_t kStep = static_cast<int64_t>(C.threads) * N;
   struct Found {
     float top, sum;
