@@ -144,16 +144,16 @@ FI_GLOBAL_FN bool needs_exponent(const AttentionParams& p) {
 }
 /// Whether the factor of the logits is in a register, which says with a 1 that exponent() computes exponents: that is
 /// right, too, where the product is 1. With few rows, and four blocks an SM, none is left for the predicate.
-template <AttentionCudaConfig C>
-inline constexpr bool kKeepsFactor = C.warps_k > 1 && !C.narrow();
+template <AttentionCudaConfig C, class H>
+inline constexpr bool kKeepsFactor = C.warps_k > 1 && !C.narrow() && !H::kCustom;
 /// S becomes P; O and l are rescaled to the new maxima. `check`: some key of the tile may be masked for some row.
 /// `rows()`: the lane's RowsOfRequest. `factor`: see kKeepsFactor.
 template <AttentionCudaConfig C, class H, int kBlocks, class Rows>
 FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const Rows& rows, uint32_t tile,
                                float factor, const AttentionParams& p, const H& hooks, int32_t first, int32_t end,
                                bool check) {
-  const bool special = !H::kCustom && (kKeepsFactor<C> ? factor == 1.0f : needs_exponent(p));
-  float all_rows = kKeepsFactor<C> ? factor : special ? 1.0f : p.scale * kLog2e;
+  const bool special = !H::kCustom && (kKeepsFactor<C, H> ? factor == 1.0f : needs_exponent(p));
+  float all_rows = kKeepsFactor<C, H> ? factor : special ? 1.0f : p.scale * kLog2e;
   if constexpr (H::kCustom) {
     all_rows = hooks.factor();
     custom_logits(s, st, rows(), tile, hooks, first, end, check);
@@ -365,7 +365,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     held.load(q_row);
   }
   Pack<float, 1> factor{};
-  if constexpr (kKeepsFactor<C>) {
+  if constexpr (kKeepsFactor<C, H>) {
     factor[0] = needs_exponent(p) ? 1.0f : p.scale * kLog2e;
     forget(factor);
   }
@@ -377,7 +377,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
       return RowsOfRequest<Work>{{again, at.row, kTiles, pp.group}, sequence(p, again.request)};
     } else {
       RowsOfRequest<Work> again = mine;
-      if constexpr (C.narrow()) return again;
+      if constexpr (C.narrow() || (H::kCustom && C.wide == 0)) return again;
       Pack<int32_t, 1> index{{seq.index}};
       forget(again.rows.behind), forget(index);
       again.seq.index = index[0];
