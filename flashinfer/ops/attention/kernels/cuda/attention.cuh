@@ -377,7 +377,7 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
       return RowsOfRequest<Work>{{again, at.row, kTiles, pp.group}, sequence(p, again.request)};
     } else {
       RowsOfRequest<Work> again = mine;
-      if constexpr (C.narrow() || (H::kCustom && C.wide == 0)) return again;
+      if constexpr (C.wide == 0 && (C.narrow() || H::kCustom)) return again;
       Pack<int32_t, 1> index{{seq.index}};
       forget(again.rows.behind), forget(index);
       again.seq.index = index[0];
