@@ -39,6 +39,11 @@ function(fi_set_cost test name)
   endif()
 endfunction()
 
+if(NOT FLASHINFER_SANITIZE)
+  add_library(fi_crash_report OBJECT ${PROJECT_SOURCE_DIR}/tests/crash_report.cc)
+  target_link_libraries(fi_crash_report PRIVATE fi::options)
+endif()
+
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(dir IN LISTS test_dirs)
   if(NOT IS_DIRECTORY ${dir})
@@ -49,7 +54,7 @@ foreach(dir IN LISTS test_dirs)
   file(GLOB python_tests CONFIGURE_DEPENDS ${dir}/*_test.py)
   if(test_sources MATCHES "_test\\.cc")
     add_executable(${name}_tests ${test_sources})
-    target_link_libraries(${name}_tests PRIVATE flashinfer_internals fi::options fi::json fi::xxhash fi::deflate GTest::gtest
+    target_link_libraries(${name}_tests PRIVATE $<TARGET_NAME_IF_EXISTS:fi_crash_report> flashinfer_internals fi::options fi::json fi::xxhash fi::deflate GTest::gtest
                                                 GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})
     target_include_directories(${name}_tests PRIVATE ${PROJECT_BINARY_DIR}/generated/tests)
     target_compile_options(${name}_tests PRIVATE $<$<CONFIG:Release>:-O1> ${fi_sanitizer_test_flags})  # compiles in a fourth less time than -O2
