@@ -10,7 +10,7 @@
 # make cubin-wheel TARGETS="sm_90a"   dist/flashinfer_cpp_cubin-*.whl: GPU kernels, compiled by NVRTC, for machines that compile none (packaging/cubin);  OPS="rmsnorm": of these ops
 # make dist   dist/flashinfer-cpp-VERSION.tar.gz: the sources of HEAD, which build without git and network
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
-# make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
+# make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2 where the CPU has AVX-512)
 # make nvrtc-versions   all GPU kernels with NVRTC 12.4, 12.6, 12.9, 13.0 and the newest, a spill fails; VERSIONS="12.4": these
 # make nccl-versions   looks into the newest libnccl for CUDA 12 and 13 for the names that the library calls; VERSIONS="nvidia-nccl-cu12==2.18.3": these
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer

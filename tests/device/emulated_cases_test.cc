@@ -103,7 +103,7 @@ bool makes_calls(const jit::Request& r) {
   return false;
 }
 
-/// FLASHINFER_CUDA_ARCH_LIST="7.5 8.9" make test: those. Else the two between which most kernels differ; CI and `make
+/// FLASHINFER_CUDA_ARCH_LIST="7.5 8.9" make test: those. Else a data center's and a workstation's; CI and `make
 /// nvrtc-versions` compile for others too.
 std::vector<jit::Target> targets() {
   std::vector<jit::Target> list = jit::arch_list();
