@@ -2,6 +2,7 @@
 #include "flashinfer/jit/build.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -204,7 +205,9 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
       process::Options options;
       options.cwd = temporary;
       const process::Result r = process::run(commands[1], options);
-      if (!r.ok() && verbose) write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));
+      if (r.ok()) return;
+      ::unlink(guarded_path(temporary).c_str());  // a part of it, where the linker was killed
+      if (verbose) write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));
     });
   const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
   if (guarded.valid()) guarded.get();
@@ -233,6 +236,7 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   meta.created = aot ? 0 : static_cast<int64_t>(std::time(nullptr));
   meta.bytes = image->size();
   meta.checksum = hash_hex(*image);
+  meta.guarded = guarded_checksum(temporary);
   ::chmod(artifact.c_str(), 0700);  // whatever umask the linker used
   fs::write_plain(temporary + "/meta.json", to_json(meta));
   publish(temporary, final_dir);

@@ -102,7 +102,8 @@ std::string to_json(const Meta& m) {
                                     {"compile_seconds", m.seconds},
                                     {"created", m.created},
                                     {"bytes", m.bytes},
-                                    {"xxh3_128", m.checksum}};
+                                    {"xxh3_128", m.checksum},
+                                    {"guarded_xxh3_128", m.guarded}};
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -126,6 +127,7 @@ std::optional<Meta> parse_meta(const std::string& text) {
     j.at("created").get_to(m.created);
     j.at("bytes").get_to(m.bytes);
     j.at("xxh3_128").get_to(m.checksum);
+    j.at("guarded_xxh3_128").get_to(m.guarded);
     return m;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
@@ -178,6 +180,11 @@ std::string source_path(const std::string& dir, const std::string& target) {
 
 std::string guarded_path(const std::string& dir) { return dir + "/kernel.guarded.so"; }
 
+std::string guarded_checksum(const std::string& dir) {
+  const auto bytes = fs::read_file(guarded_path(dir));
+  return bytes ? hash_hex(*bytes) : "";
+}
+
 std::optional<Meta> read_meta(const std::string& dir) {
   const auto text = fs::read_file(dir + "/meta.json");
   return text ? parse_meta(*text) : std::nullopt;
@@ -188,6 +195,7 @@ std::optional<Meta> read_artifact(const std::string& dir) {
   if (!meta) return std::nullopt;
   const auto bytes = fs::read_file(artifact_path(dir, meta->target));
   if (!bytes || bytes->size() != meta->bytes || hash_hex(*bytes) != meta->checksum) return std::nullopt;
+  if (guarded_checksum(dir) != meta->guarded) return std::nullopt;
   return meta;
 }
 

@@ -24,6 +24,7 @@ struct Meta {
   int64_t created = 0;   // Unix time
   uint64_t bytes = 0;    // of the artifact
   std::string checksum;  // XXH3-128 of it
+  std::string guarded;   // of kernel.guarded.so; empty: there is none
 };
 std::string to_json(const Meta& m);
 std::optional<Meta> parse_meta(const std::string& text);  // nullopt: another format, or torn
@@ -49,7 +50,10 @@ std::string artifact_path(const std::string& dir, const std::string& target);
 std::string source_path(const std::string& dir, const std::string& target);
 /// <dir>/kernel.guarded.so: the second form of an artifact of the emulator (kernels/emu/guarded.h).
 std::string guarded_path(const std::string& dir);
-/// The artifact in `dir` if meta.json is valid and kernel.so or kernel.cubin has the recorded size and checksum.
+/// The XXH3-128 of kernel.guarded.so in `dir`; empty: there is none.
+std::string guarded_checksum(const std::string& dir);
+/// The artifact in `dir` if meta.json is valid and its files (kernel.so or kernel.cubin, kernel.guarded.so) have the
+/// recorded size and checksums.
 std::optional<Meta> read_artifact(const std::string& dir);
 /// The same without reading kernel.so, for listings.
 std::optional<Meta> read_meta(const std::string& dir);

@@ -2,6 +2,7 @@
 // `emu` as a device: memory, launches, what the emulator finds as errors of a call, recordings that move to it and
 // back.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -153,6 +154,24 @@ TEST_F(Emulator, WhatItFindsIsAnErrorOfTheCallWithTheLine) {
   EXPECT_NE(race.find("reverse.cuh:13"), std::string::npos) << race;
   const std::string local = reverse(3);
   EXPECT_NE(local.find("4 bytes past the end of 'four' (16 bytes) (probe/reverse.cuh:16"), std::string::npos) << local;
+}
+
+/// Without its guarded form an artifact would find less, and say nothing.
+TEST_F(Emulator, ADamagedGuardedFormIsBuiltAnew) {
+  EXPECT_EQ(reverse(0), "");
+  const std::string path = jit::modules().at(0).path, folder = path.substr(0, path.rfind('/')),
+                    guarded = jit::guarded_path(folder), whole = fs::read_file(guarded).value_or("");
+  ASSERT_TRUE(jit::read_artifact(folder));
+  for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string()}) {
+    fs::write_atomic(guarded, damaged, 0700);  // a new file: the old one is mapped
+    EXPECT_FALSE(jit::read_artifact(folder));
+    jit::reset();
+    EXPECT_EQ(reverse(0), "");
+    EXPECT_TRUE(jit::read_artifact(folder));
+    EXPECT_EQ(fs::read_file(guarded).value_or("").size(), whole.size());
+  }
+  ASSERT_EQ(::unlink(guarded.c_str()), 0);
+  EXPECT_FALSE(jit::read_artifact(folder));
 }
 
 TEST_F(Emulator, MemoryThatWasFreedIsNoNewTensors) {

@@ -73,6 +73,22 @@ const Kernel kKernels[] = {
      ".copy = 16",
      "AttentionCudaParams", "attention"},
     {"attention/kernels/cuda/attention", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .wide = 1, .dqk = 128, .dvo = 128, "
+     ".threads = 128, .copy = 16",
+     "AttentionCudaParams", "attention"},
+    {"attention/kernels/cuda/attention", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .wide = 1, .held = 4, .dqk = 64, .dvo = "
+     "64, .threads = 128, .copy = 16",
+     "AttentionCudaParams", "attention"},
+    {"attention/kernels/cuda/attention", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 512, .dvo = 256, .threads = 128, "
+     ".copy = 16, .halves = 1",
+     "AttentionCudaParams", "attention"},
+    {"attention/kernels/cuda/attention", "AttentionCudaConfig",
+     ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 512, .dvo = 256, .threads = 128, "
+     ".copy = 16, .halves = 1",
+     "AttentionCudaParams", "attention"},
+    {"attention/kernels/cuda/attention", "AttentionCudaConfig",
      ".q = DType::kBF16, .kv = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 72, .dvo = 72, .threads = 128, "
      ".copy = 16",
      "AttentionCudaParams", "attention"},
@@ -272,7 +288,9 @@ TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
 TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
   const Kernel* decode = nullptr;
   for (const Kernel& k : kKernels)
-    if (std::string_view(k.values).find(".warps_k = 4, .dqk = 128") != std::string_view::npos) decode = &k;
+    if (k.function == std::string_view("attention") &&
+        std::string_view(k.values).find("kF4E2M1x2, .o = DType::kBF16, .warps_k = 4") != std::string_view::npos)
+      decode = &k;
   ASSERT_NE(decode, nullptr);
   const std::string image = nvrtc_compile(
       str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ",
