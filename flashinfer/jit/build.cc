@@ -161,6 +161,17 @@ process::Result run_nvrtc(const Request& request, Target target, const std::stri
   return result;
 }
 
+/// `argv` with the precompiled header. Where the compiler rejects that, or an error: the message is that of the plain
+/// command.
+process::Result run_host_compiler(Target target, const Toolchain& toolchain, const Flags& flags,
+                                  const std::vector<std::string>& argv, const process::Options& options) {
+  std::vector<std::string> faster = argv;
+  const std::vector<std::string> header = precompiled_header_options(target, toolchain, flags);
+  faster.insert(faster.end(), header.begin(), header.end());
+  const process::Result result = process::run(faster, options);
+  return result.ok() || result.timed_out || header.empty() ? result : process::run(argv, options);
+}
+
 process::Result run_compiler(const Request& request, Target target, const Toolchain& toolchain,
                              const std::vector<std::string>& argv, const std::string& temporary, bool quiet) {
   if (toolchain.maker == Maker::kNvrtc) return run_nvrtc(request, target, artifact_path(temporary, name(target)));
@@ -170,13 +181,7 @@ process::Result run_compiler(const Request& request, Target target, const Toolch
     options.on_slow = [&] {
       write_stderr(str("flashinfer: compiling ", request.text(), " for ", name(target), " ...\n"));
     };
-  std::vector<std::string> faster = argv;
-  const std::vector<std::string> header = precompiled_header_options(target, toolchain);
-  faster.insert(faster.end(), header.begin(), header.end());
-  const process::Result result = process::run(faster, options);
-  // A precompiled header that the compiler rejects, or an error: its message and its command are those of the plain
-  // run.
-  return result.ok() || result.timed_out || header.empty() ? result : process::run(argv, options);
+  return run_host_compiler(target, toolchain, kernel_flags(target), argv, options);
 }
 
 }  // namespace
@@ -189,8 +194,8 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
                     shown_dir = aot ? std::string(name(target)) + "/" + entry : final_dir;
   const std::string artifact = artifact_path(temporary, name(target));
   std::vector<std::vector<std::string>> commands = {command_of(target, toolchain, kernel_flags(target), artifact)};
-  if (const auto flags = guarded_flags(target))
-    commands.push_back(command_of(target, toolchain, *flags, guarded_path(temporary)));
+  const auto flags_guarded = guarded_flags(target);
+  if (flags_guarded) commands.push_back(command_of(target, toolchain, *flags_guarded, guarded_path(temporary)));
   const std::vector<std::string>& argv = commands[0];
   fs::write_plain(source_path(temporary, name(target)), request.source);
   write_companions(temporary, shown_dir, commands);
@@ -200,11 +205,11 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
 
   // Both forms at the same time. A compiler that cannot make the guarded one leaves its checks out.
   std::future<void> guarded;
-  if (commands.size() > 1)
+  if (flags_guarded)
     guarded = std::async(std::launch::async, [&] {
       process::Options options;
       options.cwd = temporary;
-      const process::Result r = process::run(commands[1], options);
+      const process::Result r = run_host_compiler(target, toolchain, *flags_guarded, commands[1], options);
       if (r.ok()) return;
       ::unlink(guarded_path(temporary).c_str());  // a part of it, where the linker was killed
       if (verbose) write_stderr(str("flashinfer: ", request.text(), ": no guarded form:\n", r.output, "\n"));

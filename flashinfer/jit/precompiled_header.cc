@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/jit/precompiled_header.h"
 
-#include <atomic>
 #include <cstdio>
+#include <map>
+#include <mutex>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
@@ -22,7 +23,12 @@ constexpr const char* kText =
     "#include <stdint.h>\n"
     "#include <string.h>\n";
 
-std::atomic<int> requests[static_cast<int>(Target::kCuda)];  // of this process, by target
+std::mutex requests_mutex;
+std::map<std::string, int> requests;  // of this process, by the header's folder
+int requests_before(const std::string& folder) {
+  const std::lock_guard lock(requests_mutex);
+  return requests[folder]++;
+}
 
 /// Makes `header` and, by rename, the compiled form beside it. clang++ wants the header where and as old as it was
 /// then.
@@ -40,18 +46,16 @@ void make(const std::string& dir, const std::string& header, const std::string& 
 
 }  // namespace
 
-std::vector<std::string> precompiled_header_options(Target target, const Toolchain& toolchain) {
+std::vector<std::string> precompiled_header_options(Target target, const Toolchain& toolchain, const Flags& flags) {
   const bool launched = toolchain.command.empty() || toolchain.command[0] != toolchain.compiler;
   const bool sanitized = build::sanitizer_flags()[0] != '\0';
   if (is_gpu(target) || launched || sanitized) return {};
-  const Flags flags = kernel_flags(target);
   const std::string key = hash_hex(process::shell_line(flags.compile) + "\n" + process::shell_line(toolchain.command) +
                                    "\n" + toolchain.identity + cpu_features() + "\n" + build::version() + "\n" + kText);
   try {
     const std::string dir = cache_folders(name(target)).write + "/" + kPrecompiledHeaderPrefix + key;
     const std::string header = dir + "/prelude.h", compiled = header + ".gch";
-    const int before = requests[static_cast<int>(target)].fetch_add(1, std::memory_order_relaxed);
-    if (before == 1 && !fs::is_file(compiled)) make(dir, header, compiled, toolchain, flags);
+    if (requests_before(dir) == 1 && !fs::is_file(compiled)) make(dir, header, compiled, toolchain, flags);
     if (!fs::is_file(compiled)) return {};
     return {"-include", header};
   } catch (const Error&) {  // a full or read-only disk: kernels are compiled without
@@ -60,7 +64,8 @@ std::vector<std::string> precompiled_header_options(Target target, const Toolcha
 }
 
 void forget_precompiled_headers() {
-  for (auto& count : requests) count = 0;
+  const std::lock_guard lock(requests_mutex);
+  requests.clear();
 }
 
 }  // namespace flashinfer::jit

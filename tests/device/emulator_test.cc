@@ -17,6 +17,7 @@
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/jit/engine.h"
+#include "flashinfer/jit/toolchain.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/record/record.h"
@@ -172,6 +173,28 @@ TEST_F(Emulator, ADamagedGuardedFormIsBuiltAnew) {
   }
   ASSERT_EQ(::unlink(guarded.c_str()), 0);
   EXPECT_FALSE(jit::read_artifact(folder));
+}
+
+TEST_F(Emulator, ACompilerWithoutTheGuardedFormIsSaidOnce) {
+  const std::string compiler = root_ + "/cxx";
+  fs::write_atomic(compiler,
+                   "#!/bin/sh\ncase \"$*\" in *kernel-address*) exit 1 ;; esac\nexec " +
+                       jit::host_toolchain().compiler + " \"$@\"\n",
+                   0700);
+  ::setenv("FLASHINFER_CXX", compiler.c_str(), 1);
+  env::reload();
+  jit::reset();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(reverse(0), "");
+  EXPECT_EQ(reverse(3), "");  // leaves a local array
+  EXPECT_NE(reverse(1), "");
+  const std::string text = testing::internal::GetCapturedStderr();
+  ::unsetenv("FLASHINFER_CXX");
+  const std::string_view sentence = "emulator: accesses that leave a local variable are not looked for: ";
+  const size_t first = text.find(sentence);
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("kernel.guarded.so", first), std::string::npos) << text;
+  EXPECT_EQ(text.find(sentence, first + 1), std::string::npos) << text;
 }
 
 TEST_F(Emulator, MemoryThatWasFreedIsNoNewTensors) {

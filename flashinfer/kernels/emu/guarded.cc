@@ -6,8 +6,10 @@
 
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/status_line.h"
 #include "flashinfer/kernels/emu/api.h"
 
 namespace flashinfer::emu {
@@ -22,10 +24,17 @@ Kernel guarded_form(Kernel kernel) {
   if (!file.ends_with(".so")) return nullptr;
   file.insert(file.size() - 3, ".guarded");
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // the loader keeps it
-  if (handle == nullptr) return nullptr;
-  void* const bind = ::dlsym(handle, "flashinfer_emu_bind");
-  void* const form = ::dlsym(handle, info.dli_sname);
-  if (bind == nullptr || form == nullptr) return nullptr;
+  void* const bind = handle == nullptr ? nullptr : ::dlsym(handle, "flashinfer_emu_bind");
+  void* const form = bind == nullptr ? nullptr : ::dlsym(handle, info.dli_sname);
+  if (form == nullptr) {
+    static bool told = false;
+    const char* const why = ::dlerror();
+    if (!std::exchange(told, true))
+      write_stderr(str("flashinfer: emulator: accesses that leave a local variable are not looked for: ",
+                       why != nullptr ? why : "no kernel in " + file,
+                       " (with FLASHINFER_JIT_VERBOSE=1 a compiler that does not make it says why)\n"));
+    return nullptr;
+  }
   reinterpret_cast<void (*)(void*)>(bind)(hooks());
   return at->second = reinterpret_cast<Kernel>(form);
 }

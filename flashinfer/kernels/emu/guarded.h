@@ -11,8 +11,8 @@
 
 namespace flashinfer::emu {
 
-/// The guarded form of an artifact's kernel, found by name: NAME.guarded.so beside NAME.so. Null: there is none, or it
-/// does not load.
+/// The guarded form of an artifact's kernel, found by name: NAME.guarded.so beside NAME.so. Null: the kernel is in no
+/// such file, or there is none beside it that loads, which is said once, on stderr.
 using Kernel = void (*)(const void*);
 Kernel guarded_form(Kernel kernel);
 
