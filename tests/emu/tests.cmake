@@ -19,7 +19,7 @@ foreach(module planted families protocols forms locals attention wrappers peers)
   set(file ${CMAKE_CURRENT_LIST_DIR}/kernels/${module}.cc)
   fi_emulated_module(emu_${module} ${file} -O2 -fsanitize=thread $<${fi_gnu}:--param=tsan-instrument-func-entry-exit=0>
     "$<${fi_clang}:SHELL:-mllvm -tsan-instrument-func-entry-exit=0>")
-  fi_emulated_module(emu_${module}_guarded ${file} -Og -DFI_EMU_GUARDED=1 -fsanitize=kernel-address -fsanitize-address-use-after-scope
+  fi_emulated_module(emu_${module}_guarded ${file} -O1 -DFI_EMU_GUARDED=1 -fsanitize=kernel-address -fsanitize-address-use-after-scope
     "$<${fi_gnu}:SHELL:-fasan-shadow-offset=${fi_stack_shadow} --param=asan-stack=1 --param=asan-globals=0 --param=asan-instrumentation-with-call-threshold=0>"
     "$<${fi_clang}:SHELL:-mllvm -asan-mapping-offset=${fi_stack_shadow} -mllvm -asan-stack=1 -mllvm -asan-globals=0 -mllvm -asan-use-after-scope=1 -mllvm -asan-instrumentation-with-call-threshold=0>")
   set_target_properties(emu_${module}_guarded PROPERTIES OUTPUT_NAME emu_${module}.guarded)
