@@ -62,10 +62,8 @@ std::vector<std::pair<const op::Op*, const op::Case*>> rows_of(const Options& o,
         rows.emplace_back(op, &c);
     }
   }
-  if (rows.empty() && !o.name.empty()) {  // a misspelt name must not look like success
-    if (o.op.empty()) throw ValueError(str("--case: no op that runs there has a case named '", o.name, "'; --list prints them"));
-    row_named(find(o.op), o.name);
-  }
+  FI_CHECK(o.name.empty() || !rows.empty(), ValueError, "--case: none of the cases to run is named '", o.name,
+           "'; --list prints them");
   return rows;
 }
 

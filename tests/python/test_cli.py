@@ -64,8 +64,8 @@ def test_same_text_and_exit_code(args):
     (["replay", "--jobs", "many", "--dir", "/tmp"], 2, "'many' is not a valid integer"),
     (["module-status", "--filter", "some"], 2, "'some' is not one of 'all', 'aot'"), (["list-ops", "--no"], 2, "No such option"),
     (["replay", "--jobs", "0", "--dir", "/tmp"], 2, "Value 0 not in range 1 to"),
-    (["cases", "rmsnorm", "--case", "wde"], 2, "--case: rmsnorm has no case named 'wde'"),
-    (["cases", "--case", "wde"], 2, "--case: no op that runs there has a case named 'wde'"),
+    (["cases", "rmsnorm", "--case", "wde"], 2, "--case: none of the cases to run is named 'wde'"),
+    (["cases", "--case", "wde"], 2, "--case: none of the cases to run is named 'wde'"),
     (["replay", "--dir", "/no/such/folder"], 2, "❌ Directory not found: /no/such/folder\n")])
 def test_usage(args, code, text):
     result = invoke(*args)
